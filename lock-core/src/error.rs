@@ -106,9 +106,9 @@ pub enum Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It did not happen.
+    /// The operation did not happen.
     NotApplied,
-    /// It may have happened: the request was sent and no answer came.
+    /// The operation may have happened: the request was sent and no answer came.
     Unknown,
 }
 

@@ -4,12 +4,11 @@ use std::{
     task::Poll,
 };
 
-/// A moment at which a test drops a future: at one of its awaits, before or after the answer to
-/// what it waits for is there.
+/// A moment at which a test drops a future: at one of its awaits, before or after the event for
+/// which it waits there.
 ///
 /// A future can be dropped at every await that it has: by `select!`, a timeout, or a client that
-/// hangs up. At the same await it leaves behind different things at different moments, so test
-/// both.
+/// hangs up. At one await the remains differ before and after the event, so test both.
 ///
 /// # Examples
 /// ```
@@ -43,8 +42,9 @@ pub struct DropAt {
 }
 
 impl DropAt {
-    /// At the await with this number, counted from 1, as soon as the future waits there: what it
-    /// waits for has not happened yet, or the future does not know. With 0 it is not even polled.
+    /// At the await with this number, counted from 1, as soon as the future waits there. The event
+    /// for which it waits has not happened yet, or the future does not know of it. With 0 the
+    /// future is not even polled.
     #[must_use]
     pub const fn waiting(number: usize) -> Self {
         Self {
@@ -53,8 +53,9 @@ impl DropAt {
         }
     }
 
-    /// At the await with this number, counted from 1, when the future is woken there: what it waits
-    /// for has happened, and the future has not looked at it. With 0 it is not even polled.
+    /// At the await with this number, counted from 1, when the future is woken there. The event for
+    /// which it waits has happened, but the future has not seen it yet. With 0 the future is not
+    /// even polled.
     #[must_use]
     pub const fn woken(number: usize) -> Self {
         Self {
@@ -63,7 +64,7 @@ impl DropAt {
         }
     }
 
-    /// Polls a future up to this moment and drops it; its output, if it has ended before.
+    /// Polls a future up to this moment and drops it. Returns its output, if it has ended before.
     ///
     /// # Cancel safety
     /// As the future itself.
@@ -94,8 +95,8 @@ mod tests {
 
     use super::*;
 
-    /// At which of its two awaits a future was dropped, how many of the events that it waits for
-    /// had happened by then, and its output.
+    /// The await, of two, at which a future was dropped, the number of its events that had happened
+    /// by then, and its output.
     fn dropped(at: DropAt) -> (usize, usize, Option<()>) {
         let await_number = Cell::new(0);
         let (first, wait_for_first) = oneshot::channel();
@@ -117,7 +118,7 @@ mod tests {
         }
     }
 
-    /// Catches: tests of dropped futures that all drop at the same await.
+    /// Catches: tests of dropped futures that always drop at the same await.
     #[test]
     fn it_is_dropped_at_the_await_that_was_named_before_or_after_what_it_waits_for() {
         assert_eq!(dropped(DropAt::waiting(0)), (0, 0, None));

@@ -13,9 +13,9 @@ use lock_core::backend::{BoxFuture, Moment, Runtime, support::lock};
 
 /// A [`Runtime`] whose time moves only when the test advances it. Clones are the same clock.
 ///
-/// Sleepers wake in the order of their moments, and those of one moment in the order in which they
-/// fell asleep. Tasks run on Tokio, so use a runtime with one thread if a test has to run the same
-/// way each time.
+/// Sleepers wake in the order of their moments. Sleepers with the same moment wake in the order in
+/// which they fell asleep. Tasks run on Tokio, so use a runtime with one thread if a test has to
+/// run the same way each time.
 ///
 /// # Examples
 /// ```
@@ -41,12 +41,12 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Time {
     now: Moment,
-    /// How many have fallen asleep so far.
+    /// The number of sleepers that have fallen asleep so far.
     arrivals: u64,
     sleepers: BTreeMap<Place, Option<Waker>>,
 }
 
-/// The moment that a sleeper waits for, and its number.
+/// The moment for which a sleeper waits, and its number.
 type Place = (Moment, u64);
 
 /// The wall clock of a new [`ManualClock`]: some second of 2026.
@@ -85,7 +85,7 @@ impl ManualClock {
 
     /// The earliest moment in the future for which there is a sleeper.
     ///
-    /// When nothing moves any more, the clock has to be advanced this far for something to happen.
+    /// When no task can go on, advance the clock to this moment.
     #[must_use]
     pub fn next_wake(&self) -> Option<Moment> {
         let time = lock(&self.shared.time);
@@ -132,7 +132,7 @@ impl Runtime for ManualClock {
     }
 }
 
-/// One sleep. It has its place for as long as it lives.
+/// One sleep. It keeps its place among the sleepers for as long as it lives.
 struct Sleeper<'a> {
     shared: &'a Shared,
     place: Place,
@@ -151,7 +151,7 @@ impl Future for Sleeper<'_> {
             .sleepers
             .insert(self.place, Some(context.waker().clone()));
         drop(time);
-        // Its drop may run code of others.
+        // The waker is dropped outside of the lock, because its drop may run other code.
         drop(waker);
         Poll::Pending
     }
@@ -174,7 +174,7 @@ mod tests {
         Moment::from_origin(Duration::from_secs(seconds))
     }
 
-    /// Catches: a clock that is moved to a moment whose sleeper is gone.
+    /// Catches: the clock is moved to a moment whose sleeper is gone.
     #[test]
     fn the_next_wake_is_that_of_the_first_task_that_still_sleeps() {
         let clock = ManualClock::new();
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// Many sleep, because few might wake in order by chance.
+    /// There are many sleepers, because a few might wake in order by chance.
     /// Catches: sleepers that wake in another order each time.
     #[test]
     fn sleepers_wake_by_moment_and_then_by_arrival() {
@@ -211,7 +211,7 @@ mod tests {
             .zip([4, 2, 2, 4, 9, 3, 4])
             .map(|(name, second)| (name, clock.sleep_until(at(second))))
             .collect();
-        // The order of the polls is not that of the arrivals.
+        // The order of the polls is not the order of the arrivals.
         for (name, sleep) in sleeps.iter_mut().rev() {
             let waker = Waker::from(Arc::new(Named(name, Arc::clone(&woken))));
             let polled = sleep.as_mut().poll(&mut Context::from_waker(&waker));
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(*lock(&woken), ["a", "b", "c", "d", "e", "f", "g"]);
     }
 
-    /// Catches: a seed that changes nothing, or does not say all.
+    /// Catches: a seed without an effect, or a random number that does not depend on the seed.
     #[test]
     fn the_seed_says_which_random_numbers_come() {
         let draw = |clock: ManualClock| [clock.random(), clock.random()];

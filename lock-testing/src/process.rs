@@ -5,15 +5,17 @@ use tokio::sync::watch;
 use super::{ManualClock, round_trip::Link};
 use lock_core::{LockManager, backend::LockService};
 
-/// A simulated client process: a lock manager of its own, which can be stopped with all its tasks.
+/// A simulated client process. It has a lock manager of its own, and can be stopped with all its
+/// tasks.
 ///
-/// Several processes share one lock service and one clock. A frozen process does nothing, as if it
-/// had got a SIGSTOP: its watchdog renews and releases nothing, and futures that run in it with
-/// [`run`](Process::run) stand still. The clock and the lock service go on. Clones are the same
-/// process.
+/// Several processes share one lock service and one clock. A frozen process does nothing, like a
+/// process after a SIGSTOP: its watchdog renews and releases nothing, and futures that run in it
+/// with [`run`](Process::run) stand still. The clock and the lock service go on. Clones are the
+/// same process.
 ///
 /// Between a process and the lock service there is a link: every request has one await before it
-/// arrives and one before its reply is back, and a [pause](super::pause) can land in either.
+/// arrives and one await before its reply is back. A [pause](super::pause) can land in each of
+/// them.
 ///
 /// # Examples
 /// ```
@@ -75,7 +77,7 @@ impl Process {
         &self.clock
     }
 
-    /// Stops the process where it is.
+    /// Stops the process at its present step.
     pub fn freeze(&self) {
         self.locks.freeze_watchdog(true);
         self.frozen.send_replace(true);
@@ -90,7 +92,7 @@ impl Process {
     /// Runs a future in this process: it is polled only while the process is not frozen.
     ///
     /// # Cancel safety
-    /// The future is dropped where it is.
+    /// The future is dropped at its present await.
     pub async fn run<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         let mut frozen = self.frozen.subscribe();

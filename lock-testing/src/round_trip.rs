@@ -10,13 +10,14 @@ use lock_core::{
     },
 };
 
-/// The link between a process and the lock service: an await on the way there and one back.
+/// The link between a process and the lock service, with one await on the way there and one on the
+/// way back.
 ///
-/// Without it a lock service in memory answers at once, and no pause could land between its effect
-/// and the client's knowledge of it.
+/// Without the link a lock service in memory would answer at once, and no pause could land between
+/// the effect of a request and its answer.
 pub(super) struct Link {
     service: LockService,
-    /// That of the process.
+    /// The runtime of the process.
     runtime: Arc<dyn Runtime>,
 }
 
@@ -139,7 +140,7 @@ impl LockBackend for Link {
     }
 }
 
-/// To its client, the link is the service.
+/// Shows the lock service, because the link stands for it.
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.service.fmt(f)

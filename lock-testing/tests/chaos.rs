@@ -19,7 +19,7 @@ const TTL: Ttl = Ttl::secs(9);
 
 struct World {
     clock: ManualClock,
-    /// The service itself, which shows what has really happened.
+    /// The service itself, without chaos, which shows what has really happened.
     service: MemoryBackend,
     chaos: Chaos,
     locks: LockManager,
@@ -52,7 +52,7 @@ fn sequencer(holder: Holder, token: FencingToken) -> Sequencer {
 }
 
 impl World {
-    /// The state of the service, read behind the back of chaos.
+    /// The state of the service, read without chaos.
     async fn inspection(&self) -> Inspection {
         self.service.inspect(&resource()).await.unwrap()
     }
@@ -71,14 +71,14 @@ impl World {
         self.locks.acquire("r").ttl(TTL).await.unwrap()
     }
 
-    /// Moves the clock to the moment that the watchdog sleeps until, once it does.
+    /// Moves the clock to the moment until which the watchdog sleeps, once it sleeps.
     async fn to_next_wake(&self) {
         self.until(async || self.clock.next_wake().is_some()).await;
         let wake = self.clock.next_wake().unwrap();
         self.clock.advance(wake.since(self.clock.now()));
     }
 
-    /// Lets the watchdog work until it is so.
+    /// Lets the watchdog work until the condition is true.
     async fn until(&self, condition: impl AsyncFn() -> bool) {
         for _ in 0..10_000 {
             if condition().await {
@@ -90,7 +90,7 @@ impl World {
     }
 }
 
-/// Catches: the cancel of an attempt without answer ends the attempt that was made in its place.
+/// Catches: the cancel of an attempt without an answer ends the next attempt, which replaces it.
 #[tokio::test]
 async fn the_clean_up_of_a_lost_reply_leaves_the_retry_alone() {
     let (world, holder) = (world(), Holder::random());
@@ -102,7 +102,7 @@ async fn the_clean_up_of_a_lost_reply_leaves_the_retry_alone() {
     let guard = acquire().await.unwrap();
     assert_eq!(guard.token(), FencingToken::MIN);
     world.locks.freeze_watchdog(false);
-    // The first attempt is cancelled in the background: it may be held.
+    // The first attempt is cancelled in the background, because it may hold the lease.
     let cancelled = async || world.chaos.counts(Operation::Cancel).requests == 1;
     world.until(cancelled).await;
     assert_eq!(world.held().await, Some(guard.token()));
@@ -113,7 +113,7 @@ async fn the_clean_up_of_a_lost_reply_leaves_the_retry_alone() {
 async fn a_release_that_is_dropped_without_an_answer_is_finished_by_the_watchdog() {
     let world = world();
     let guard = world.guard().await;
-    // Once by the release, once more at once, and then by the rest of its clean-up.
+    // The release is sent once, then again at once, and then by the clean-up.
     for _ in 0..3 {
         world.chaos.next(Operation::Release, Fault::DropRequest);
     }
@@ -153,7 +153,7 @@ async fn a_renewal_that_arrives_after_the_release_is_inert_and_no_loss() {
     assert_eq!(world.held().await, Some(next.token()));
 }
 
-/// Catches: a lease that was never confirmed keeps its place in line after it was lost.
+/// Catches: a lease that was never confirmed keeps its place in the queue after it was lost.
 #[tokio::test]
 async fn a_grant_that_ended_before_it_was_confirmed_is_cancelled() {
     let world = world();
@@ -179,7 +179,7 @@ async fn a_grant_that_ended_before_it_was_confirmed_is_cancelled() {
     assert_eq!(cancels(), 2, "what was held was released");
 }
 
-/// Catches: late requests that never arrive, so that every test of them passes.
+/// Catches: postponed requests that never arrive, so that every test of late requests passes.
 #[tokio::test]
 async fn a_postponed_request_takes_effect_when_it_arrives() {
     let (world, holder) = (world(), Holder::random());
@@ -199,7 +199,7 @@ async fn a_postponed_request_takes_effect_when_it_arrives() {
     assert_eq!(world.held().await, None);
 }
 
-/// Catches: copies of them that are not delivered, or that end the next lease.
+/// Catches: copies of renewals and releases that are not delivered, or that end the next lease.
 #[tokio::test]
 async fn late_copies_of_a_renewal_and_a_release_touch_no_other_lease() {
     let (world, holder) = (world(), Holder::random());
@@ -223,7 +223,7 @@ async fn late_copies_of_a_renewal_and_a_release_touch_no_other_lease() {
     }
 }
 
-/// Catches: endless requests to a service that is slower than the ttl.
+/// Catches: requests without end to a service that is slower than the ttl.
 #[tokio::test]
 async fn when_two_grants_in_a_row_arrive_after_their_end_a_longer_ttl_is_asked_for() {
     let world = world();
@@ -252,7 +252,7 @@ async fn when_two_grants_in_a_row_arrive_after_their_end_a_longer_ttl_is_asked_f
     assert_eq!(world.chaos.counts(Operation::Acquire).requests, 2);
 }
 
-/// Catches: a fault that meets another request than the one it was meant for.
+/// Catches: a fault that meets another request than the one for which it was scripted.
 #[tokio::test]
 async fn a_script_is_met_in_order_and_then_what_is_always() {
     let world = world();

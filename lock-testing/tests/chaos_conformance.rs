@@ -1,4 +1,4 @@
-//! Chaos without a script has no effect: it passes all cases that its backend passes.
+//! Chaos without a script has no effect. It passes all cases that its backend passes.
 
 use std::{sync::Arc, time::Duration};
 

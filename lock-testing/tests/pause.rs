@@ -1,4 +1,4 @@
-//! Pauses at every await: the faults that they find, and that a test which tests nothing fails.
+//! Pauses at every await: the faults that they find, and the failure of a test that tests nothing.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::future_not_send, reason = "pause tests run on one thread")]
 
@@ -57,7 +57,7 @@ async fn unfenced(world: &World, me: &Process) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Looks at the lease right before it writes.
+/// A section that looks at its lease right before it writes.
 async fn check_then_act(world: &World, me: &Process) -> Result<(), Failure> {
     let guard = me.locks().acquire("account").await?;
     let balance = world.account.read_unfenced().await;
@@ -85,8 +85,9 @@ async fn a_fenced_section_passes_and_is_refused_when_it_is_stale() {
         .await;
     // Two awaits each to acquire, claim, read, write and release.
     assert_eq!(passed.awaits, 10);
-    // The reply to claim, read and its reply, the request to write; and the request to claim: it
-    // arrives after the rival's.
+    // The section is refused after a pause in the reply to claim, the request to read, its reply,
+    // and the request to write. It is also refused after a pause in the request to claim, because
+    // that request arrives after the rival's claim.
     assert_eq!(passed.refused, 5);
 }
 
@@ -170,7 +171,7 @@ async fn the_watchdog_is_stopped_with_its_process_and_told_afterwards() {
     };
     let rival = async |_: &(), me: &Process| {
         let guard = me.locks().acquire("account").await?;
-        // The rival's own watchdog runs: this is longer than its lease.
+        // The rival's own watchdog runs, because this time is longer than its lease.
         me.clock()
             .sleep_until(me.clock().now() + Duration::from_secs(60))
             .await;
@@ -205,7 +206,8 @@ async fn of_many_awaits_the_message_names_some() {
     assert!(message.ends_with(", or at 2 more"), "{message}");
 }
 
-/// Otherwise its watchdog would renew for ever, and the rival wait for ever.
+/// Otherwise the watchdog of the stopped process would renew for ever, and the rival would wait for
+/// ever.
 #[tokio::test]
 async fn a_stopped_process_renews_nothing_however_short_the_pause() {
     let test = pause::at_every_await(async || World::new(), unfenced).pause(Duration::ZERO);

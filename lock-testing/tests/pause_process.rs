@@ -1,4 +1,4 @@
-//! Processes that are stopped, without the harness that stops them everywhere.
+//! Processes that are stopped, without the harness that stops them at every await.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{cell::Cell, sync::Arc, time::Duration};
@@ -42,17 +42,18 @@ impl World {
     }
 }
 
-/// Turns for all other tasks, far more than any watchdog needs.
+/// Gives turns to all other tasks, far more than any watchdog needs.
 async fn turns() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
 }
 
-/// Catches: a process that sends one request more when it is frozen.
+/// Catches: a process that sends one more request when it is frozen.
 #[tokio::test]
 async fn a_frozen_process_does_not_even_send_what_it_was_about_to() {
-    // The watchdog has several reasons to go on at once; whichever it looks at first, it stops.
+    // The watchdog has several reasons to go on at the same time. It stops, whichever it looks at
+    // first.
     for _ in 0..32 {
         let (world, second) = (World::new(), Duration::from_secs(1));
         let process = world.process();

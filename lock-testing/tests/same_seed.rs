@@ -1,4 +1,4 @@
-//! A seed repeats a whole run: what is drawn, who sleeps and who holds.
+//! A seed repeats a whole run: the random numbers, the sleeps and the holders.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 const TTL: Ttl = Ttl::secs(3);
 const ROUNDS: usize = 4;
-/// The least step of the clock, so that several wake at once.
+/// The least step of the clock, so that several sleepers wake at once.
 const STEP: Duration = Duration::from_millis(250);
 
 /// A manual clock that writes down each sleep and each random number.
@@ -71,8 +71,8 @@ impl Runtime for Traced {
     }
 }
 
-/// One client: it loses an answer to an acquire, and renewals. The first polls, the last gives
-/// every other acquire up.
+/// One client. It loses an answer to an acquire, and renewals. The first client polls, and the last
+/// gives up every other acquire.
 async fn client(name: usize, service: MemoryBackend, traced: Traced) {
     let runtime: Arc<dyn Runtime> = Arc::new(traced.clone());
     let chaos = Chaos::new(service, Arc::clone(&runtime));
@@ -109,7 +109,7 @@ async fn run(seed: u64) -> Vec<String> {
     let traced = Traced::seeded(seed);
     let initial = InitialToken::At(FencingToken::MIN);
     let service = MemoryBackend::new(Arc::new(traced.clone()), initial);
-    // Each is a task, so that the order of wake-ups is the order of their turns.
+    // Each client is a task, so that the order of wake-ups is the order of turns.
     let clients = (0..3).map(|name| client(name, service.clone(), traced.clone()));
     let clients: JoinSet<()> = clients.collect();
     tokio::select! {
@@ -120,7 +120,7 @@ async fn run(seed: u64) -> Vec<String> {
     lock(&traced.trace).clone()
 }
 
-/// Catches: a source of time, of chance or of order that the runtime does not hand in.
+/// Catches: a source of time, random numbers or order that does not come from the runtime.
 #[tokio::test]
 async fn the_same_seed_gives_the_same_trace() {
     for seed in 0..20 {

@@ -9,14 +9,14 @@ use std::{
 use super::{Request, Sharing, Terms};
 use crate::{AttemptId, Error, ErrorKind, Moment, Outcome, Runtime, Wait};
 
-/// If so many grants in a row arrive after the end of their own leases, the caller gets the error
+/// If this many grants in a row arrive after the end of their own leases, the caller gets the error
 /// that its ttl is too short. A single late grant may be an accident.
 pub(super) const LATE_GRANTS_MAX: u32 = 2;
 
 /// How long a lock service that does not answer is asked.
 ///
-/// Copies of a request are sent, and the answer to the last copy is waited for, until these
-/// moments. "The last answer" is the last one that the service has given.
+/// Until these moments, copies of a request are sent and the answer to the last copy is awaited.
+/// "The last answer" is the last one that the service has given.
 ///
 /// - a look that does not wait: `short` after the last answer;
 /// - a look of a bounded wait: the end of the wait, but at most `long` after the last answer. If no
@@ -30,8 +30,8 @@ pub(super) const LATE_GRANTS_MAX: u32 = 2;
 /// - inspect, list, force and a renewal by hand: `short` after the first copy. The answer has no
 ///   bound but the response timeout.
 ///
-/// If [one request takes](super::Requests::longest_request) longer than `short`, that time stands
-/// for `short`, but at most `long`.
+/// If [one request takes](super::Requests::longest_request) longer than `short`, that time is used
+/// instead of `short`, but at most `long`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bounds {
     /// The time in which a new connection is made, or in which a server starts again.
@@ -91,9 +91,9 @@ impl Silence {
 /// The step after a request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Again {
-    /// It is sent again.
+    /// The request is sent again.
     At(Moment),
-    /// It is not sent again, and the caller gets the error.
+    /// The request is not sent again, and the caller gets the error.
     Not(Moment),
 }
 

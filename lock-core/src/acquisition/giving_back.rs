@@ -12,7 +12,7 @@ impl Acquisition {
         self.copy |= self.is_looking();
         self.silence = None;
         let request = match self.phase {
-            // Another attempt of the same acquisition may have been told of the lease.
+            // Another attempt of the same acquisition may know of the lease.
             Phase::Holding if self.terms.sharing == Sharing::Repeated => Request::Cancel,
             Phase::Holding
             | Phase::Releasing

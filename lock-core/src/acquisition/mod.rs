@@ -152,7 +152,7 @@ pub enum Request {
 /// The answer of a lock service to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reply {
-    /// The attempt has a whole lease.
+    /// The attempt has the lease, and need not confirm it.
     Granted(Grant),
     /// The attempt has a lease that has to be confirmed.
     Offered(Grant),
@@ -185,7 +185,7 @@ pub enum Wake {
     Look,
     /// It is the turn of the attempt, and the lease has to be confirmed.
     Offered(Grant),
-    /// It is the turn of the attempt, and the lease is whole.
+    /// It is the turn of the attempt, and it need not confirm the lease.
     Granted(Grant),
     /// The task that looks for several attempts has had no answer since then.
     Silent(Moment),

@@ -18,9 +18,9 @@ use crate::{FencingToken, Grant, Lease, Moment, Wait};
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "the models build it")]
 pub struct Rebase {
-    /// The time that goes by.
+    /// The time by which moments move.
     pub time: Duration,
-    /// The number of tokens of which nothing is left.
+    /// The number by which tokens move. The state has no token of this number or below.
     pub tokens: u64,
     /// The present moment. A lease that ended earlier counts as one that ends now.
     pub now: Moment,

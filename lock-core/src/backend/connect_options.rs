@@ -51,8 +51,8 @@ impl ConnectOptions {
     /// of its own.
     ///
     /// An answer that comes later is lost, and the outcome of the request is unknown. While a
-    /// renewal waits for its answer, it is not repeated. So a timeout that is longer than half of a
-    /// ttl may cost the lease.
+    /// renewal waits for its answer, it is not repeated. So the lease may be lost if the timeout is
+    /// longer than half of its ttl.
     pub fn response_timeout(self, timeout: Duration) -> Self {
         self.parameter("response_timeout_ms", timeout.as_millis().to_string())
     }

@@ -41,7 +41,7 @@ use crate::{
 ///
 /// # Cancel safety
 /// Dropping the future at any await leaves nothing behind: you lose your place in the queue, and
-/// the watchdog gives back a lease that may have been granted meanwhile.
+/// the watchdog gives back a lease that may have been granted in the meantime.
 ///
 /// # Examples
 /// ```

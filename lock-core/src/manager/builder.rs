@@ -31,7 +31,7 @@ impl LockManagerBuilder {
         self
     }
 
-    /// The time for which the watchdog keeps a lease up, unless the acquisition says otherwise; see
+    /// The time for which the watchdog renews a lease, unless the acquisition says otherwise; see
     /// [`Acquire::max_hold`](crate::Acquire::max_hold). Defaults to no bound.
     pub const fn max_hold(mut self, max_hold: Duration) -> Self {
         self.defaults.max_hold = Some(max_hold);

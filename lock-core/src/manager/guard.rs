@@ -108,7 +108,7 @@ impl LeaseGuard {
     /// but that result may be out of date when it arrives.
     ///
     /// # Errors
-    /// [`Lost`] from the deadline on, for good, without asking any server.
+    /// [`Lost`] from the deadline on, without asking any server. A lost lease stays lost.
     pub fn remaining(&self) -> Result<Duration, Lost> {
         let deadline = self.status.deadline()?;
         Ok(deadline.since(self.runtime().now()))

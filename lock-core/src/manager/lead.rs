@@ -248,7 +248,7 @@ impl<C: Candidate> Lead<C> {
             };
             // A failure because another candidate leads is no reason to stop.
             let ended = ended.filter(|ended| ended.is_ok() || !term.guard.is_over());
-            // A term that is over has nothing to give back that would be worth waiting for.
+            // After the end of a term, no release is waited for, because the lease has ended.
             if !term.guard.is_over()
                 && let Err(error) = term.resign().await
             {

@@ -36,8 +36,7 @@ impl World {
 
 /// A service in trouble must not get a request every second for each of more and more dropped
 /// guards.
-/// Catches: clean-up whose pauses do not grow, or that goes on after anything that was left has
-/// ended.
+/// Catches: clean-up whose pauses do not grow, or that goes on although nothing can be left.
 #[tokio::test]
 async fn a_release_that_does_not_arrive_is_sent_ever_more_rarely_until_it_is_given_up() {
     // The columns: whether others may keep the lease up, its ttl in seconds, the seconds for which

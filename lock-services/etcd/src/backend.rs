@@ -15,8 +15,8 @@ use lock_core::{
     },
 };
 
-/// A lock service on etcd. When it is dropped, it first revokes the leases that it has ended
-/// recently, or fails to, and then closes its connections.
+/// A lock service on etcd. When it is dropped, it first tries to revoke the leases that it has
+/// ended recently, and then closes its connections.
 #[derive(Debug)]
 pub struct EtcdBackend {
     service: Arc<Service>,

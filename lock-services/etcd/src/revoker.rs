@@ -25,7 +25,7 @@ pub(super) struct Revoker {
 
 /// The time for which leases are collected.
 const DELAY: Duration = Duration::from_secs(1);
-/// The number of leases that are revoked at the same time. When there are so many, the delay ends.
+/// The number of leases that are revoked at the same time. When this many wait, the delay ends.
 const AT_ONCE: usize = 64;
 
 impl Revoker {

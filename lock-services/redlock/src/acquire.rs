@@ -17,10 +17,11 @@ use lock_core::{
     backend::{AcquireRequest, Pauses, Reply, Request, Requests, support::lock},
 };
 
-/// How often a look that does not wait is split among rivals before the answer is "held".
+/// The number of tries of a look that does not wait. If rivals split the nodes each time, the
+/// answer is "held".
 const SPLITS: u32 = 8;
 
-/// The requests of one attempt: each look is a try at all nodes. No node keeps a queue.
+/// The requests of one attempt. Each look is a try at all nodes. No node keeps a queue.
 pub(super) struct Attempting<'a> {
     service: &'a Service,
     request: &'a AcquireRequest,
@@ -29,7 +30,7 @@ pub(super) struct Attempting<'a> {
     is_left: AtomicBool,
 }
 
-/// When to look again. The nodes wake no waiter.
+/// The moments to look again. The nodes wake no waiter.
 struct Polls {
     held: Pauses,
     split: Pauses,
@@ -38,7 +39,7 @@ struct Polls {
 /// The result of a look.
 enum Looked {
     Is(Reply),
-    /// No rival has won.
+    /// No client has won.
     Split,
 }
 
@@ -46,7 +47,7 @@ impl<'a> Attempting<'a> {
     pub(super) fn new(service: &'a Service, request: &'a AcquireRequest) -> Self {
         let millis = Duration::from_millis;
         let held = RetryPolicy::exponential(millis(10)).longest(millis(250));
-        // Rivals that collide once more have to spread wider.
+        // Rivals that collide again have to spread their tries over a longer time.
         let split = RetryPolicy::exponential(millis(4)).longest(millis(100));
         let pauses = Polls {
             held: held.pauses(),
@@ -60,8 +61,8 @@ impl<'a> Attempting<'a> {
         }
     }
 
-    /// An attempt that waits comes back later. One that does not wait tries again soon, as long as
-    /// no rival has won.
+    /// Looks once. An attempt that waits comes back later. An attempt that does not wait tries
+    /// again soon, as long as no rival has won.
     async fn look(&self, waits: bool) -> Result<Reply, Error> {
         self.check_floor()?;
         let runtime = &self.service.nodes.runtime;
@@ -134,7 +135,8 @@ impl<'a> Attempting<'a> {
         })
     }
 
-    /// By the clock of the client: a node whose clock has jumped must not let a floor pass.
+    /// Refuses an implausible floor. It is compared with the clock of the client, because a node
+    /// whose clock has jumped must not accept a wrong floor.
     fn check_floor(&self) -> Result<(), Error> {
         let Service { nodes, initial, .. } = self.service;
         let (Some(floor), InitialToken::Clock) = (self.request.floor, initial) else {

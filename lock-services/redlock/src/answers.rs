@@ -16,11 +16,13 @@ pub(super) struct Answers {
     /// Nodes that have not answered yet.
     pub(super) unheard: Vec<usize>,
     pub(super) granted: Vec<Granted>,
-    /// Nodes on which this holder has the lease already, under a token that was raised there.
+    /// The answers of nodes on which this holder already has the lease, under a token that was
+    /// raised there.
     again: Vec<(FencingToken, Duration)>,
-    /// Nodes on which another holder has it: for how long, and in which try of that holder.
+    /// The answers of nodes on which another holder has the lease: the time left, and the try of
+    /// that holder.
     held: Vec<(Duration, String)>,
-    /// Nodes that do not have the lease that a try by force is about.
+    /// The number of nodes that do not have the lease that a try by force is about.
     not_held: usize,
     ended: bool,
     ran_out: usize,
@@ -42,13 +44,13 @@ pub(super) struct Granted {
 /// The decision that follows from the answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// Enough nodes granted it.
+    /// Enough nodes granted the lease.
     Elected,
-    /// The acquisition has been granted this token before, and has so much time left.
+    /// The acquisition was granted this token before, and has this time left.
     Again(FencingToken, Duration),
-    /// It has ended before.
+    /// The acquisition has already ended.
     Ended,
-    /// Another holder has it, for so long.
+    /// Another holder has the lease, for this time.
     Held(Duration),
     /// The lease that was to be ended is on too few nodes.
     NotHeld,
@@ -58,16 +60,16 @@ pub(super) enum Decision {
     Implausible(String),
     /// The counter has reached the greatest token.
     Exhausted,
-    /// The counter is none.
+    /// The counter holds something else.
     BrokenCounter,
     /// The longest time to live, in ms, is this.
     TooLong(String),
-    /// Too few nodes have a part in it.
+    /// Too few nodes take part.
     TooFew,
 }
 
 impl Answers {
-    /// Whether no node has done anything, nor may do it yet.
+    /// Whether no node has run the request, and none can still run it.
     pub(super) fn has_run_nowhere(&self) -> bool {
         let may_run = |(_, error): &(usize, NodeError)| error.may_have_run();
         self.granted.is_empty() && self.unheard.is_empty() && !self.errors.iter().any(may_run)
@@ -172,14 +174,14 @@ impl Answers {
         let of_one = |nonce: &str| self.held.iter().filter(|held| held.1 == nonce).count();
         let most = self.held.iter().map(|(_, nonce)| of_one(nonce)).max();
         match most {
-            // The other holder may have the nodes that have not answered, too.
+            // The other holder may also have the nodes that have not answered.
             Some(most) if most + absent >= self.majority => Decision::Held(self.held_for()),
             _ => Decision::Split,
         }
     }
 
     /// The token that a majority has raised for this holder, and the time for which a majority
-    /// keeps it.
+    /// keeps the lease.
     fn again(&self) -> Option<(FencingToken, Duration)> {
         let (token, _) = *self.again.first()?;
         let of_token = self.again.iter().filter(|(other, _)| *other == token);
@@ -188,7 +190,7 @@ impl Answers {
         left.get(self.majority - 1).map(|left| (token, *left))
     }
 
-    /// The time until so many of these leases have ended that there could be a majority.
+    /// The time until enough of these leases have ended that another holder could get a majority.
     fn held_for(&self) -> Duration {
         let mut left: Vec<_> = self.held.iter().map(|(left, _)| *left).collect();
         left.sort_unstable();
@@ -221,7 +223,7 @@ mod tests {
         }
     }
 
-    /// Nodes that answer in this order. The step after each answer, and the decision after all.
+    /// The step after each of these answers, in this order, and the decision after all of them.
     fn asked<const NODES: usize>(answers: [&str; NODES]) -> (Vec<Step>, Decision) {
         let mut taken = Answers::new(NODES);
         let take = |(index, words)| taken.take(index, answer(words));
@@ -242,8 +244,8 @@ mod tests {
         Decision::Held(Duration::from_millis(millis))
     }
 
-    /// Catches: a majority of the nodes that answer, or of rivals' leases, taken for one of all
-    /// nodes.
+    /// Catches: a majority of the nodes that answer, or of rivals' leases, counts as a majority of
+    /// all nodes.
     #[test]
     fn a_majority_of_all_nodes_elects_or_holds_or_the_result_is_unknown() {
         use Decision::{Elected, Split, TooFew};
@@ -258,7 +260,8 @@ mod tests {
             ([one, one, one, rival, rival], held(100)),
             ([one, one, rival, rival, SILENT], held(100)),
             ([one, one, rival, rival, granted], Split),
-            // It is held until so many leases have ended that the other nodes are a majority.
+            // The resource is held until enough leases have ended that the free nodes are a
+            // majority.
             ([five, one, four, two, three], held(300)),
             ([four, one, three, two, granted], held(200)),
             ([three, also, one, two, granted], held(100)),
@@ -270,7 +273,7 @@ mod tests {
         assert_eq!(decided([one, rival, "held 100 z"]), Split);
     }
 
-    /// Catches: the time left of the longest lease, or of the shortest, taken for that of the
+    /// Catches: the time left of the longest or of the shortest lease counts as the time of the
     /// majority.
     #[test]
     fn the_same_token_on_a_majority_is_granted_again_for_as_long_as_a_majority_keeps_it() {
@@ -293,7 +296,7 @@ mod tests {
         assert_eq!(self::decided(granted_besides), Decision::Elected);
     }
 
-    /// Catches: a late request elects itself although one node knows that it was released.
+    /// Catches: a late request wins although one node knows that its acquisition was released.
     #[test]
     fn an_acquisition_is_over_if_one_node_saw_it_end_or_it_ran_out_on_a_majority() {
         let granted = "7:incarnation";
@@ -308,8 +311,8 @@ mod tests {
         assert_eq!(self::decided(most), Decision::Ended);
     }
 
-    /// Catches: one node's refusal is returned although a majority has granted, or another holds
-    /// it.
+    /// Catches: one node's refusal is returned although a majority has granted, or another holder
+    /// has the lease.
     #[test]
     fn a_refusal_counts_if_no_holder_was_elected_and_no_other_has_it() {
         let granted = "7:incarnation";
@@ -326,12 +329,12 @@ mod tests {
         for passes in ["implausible 9", "exhausted", "broken_counter"] {
             assert_eq!(decided([passes, other, other]), held(100));
         }
-        // A refusal that stays, however long a caller waits.
+        // A refusal that does not pass, however long a caller waits.
         let never = Decision::TooLong("5".to_owned());
         assert_eq!(decided(["too_long 5", other, other]), never);
     }
 
-    /// Catches: a wait for nodes that are not needed any more.
+    /// Catches: a wait for answers that are not needed any more.
     #[test]
     fn more_answers_are_needed_until_a_majority_has_granted_it_or_cannot_any_more() {
         use Step::{Enough, Wait};

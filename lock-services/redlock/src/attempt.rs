@@ -1,4 +1,5 @@
-//! One try to acquire: ask all nodes, fix which of them count, raise those, or undo everything.
+//! One try to acquire: ask all nodes, fix the nodes that count, and raise these, or undo
+//! everything.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,20 +21,20 @@ use lock_core::{
 pub(super) struct Tried {
     pub(super) end: End,
     pub(super) answers: Answers,
-    /// Whether nothing of it is left on any node, as far as they have answered.
+    /// Whether nothing of the try is left on any node.
     pub(super) undone: bool,
 }
 
 #[derive(Debug)]
 pub(super) enum End {
     Granted(Grant),
-    /// As it says, and never `Elected` or `Again`.
+    /// The try was not granted, for this reason, which is never `Elected` or `Again`.
     NotGranted(Decision),
-    /// Enough nodes granted it, and then too few were raised, or it took too long.
+    /// Enough nodes granted the lease, but then too few were raised, or the try took too long.
     NotRaised,
 }
 
-/// A try, with an identity of its own: each undo, raise and renewal is compared with it.
+/// A try, with a nonce of its own, with which each undo and raise is compared.
 pub(super) struct Try<'a> {
     nodes: &'a Nodes,
     keys: &'a Keys,
@@ -42,16 +43,16 @@ pub(super) struct Try<'a> {
     digest: String,
     nonce: String,
     asked: Moment,
-    /// The lease whose place it takes by force, wherever that is. `None` takes a place only where
-    /// it is free.
+    /// The token of the lease whose place the try takes by force, at each node that has it. `None`:
+    /// the try gets a lease only where the resource is free.
     instead_of: Option<FencingToken>,
 }
 
-/// A node keeps a lease longer than the client counts it, because clocks run unevenly: by 1 % and 2
-/// ms.
+/// The time by which a node keeps a lease longer than the client counts, because clocks run
+/// unevenly: 1 % and 2 ms.
 ///
-/// The node keeps the ttl and the drift. So the validity, which is that time less the elapsed time
-/// and the drift, is the ttl less the elapsed time.
+/// The node keeps the lease for the ttl and the drift. The validity is that time less the elapsed
+/// time and the drift. So it is the ttl less the elapsed time.
 pub(super) fn drift(ttl: Ttl) -> Duration {
     Duration::from_millis(ttl.as_millis() / 100 + 2)
 }
@@ -83,7 +84,7 @@ impl<'a> Try<'a> {
     }
 
     /// # Cancel safety
-    /// It may leave leases that only a cancel of the attempt ends before their time.
+    /// It may leave leases on nodes. Only a cancel of the attempt ends them before their time.
     pub(super) async fn run(self, initial: InitialToken) -> Tried {
         let mut answers = Answers::new(self.nodes.len());
         let call = self.acquire(initial);
@@ -155,9 +156,8 @@ impl<'a> Try<'a> {
         }
     }
 
-    /// Raises the nodes that count to the greatest count of them; only these, which were fixed
-    /// before the first raise is sent. They have to be a majority of *all* nodes. A node that
-    /// granted this count counts as raised.
+    /// Raises the nodes that count to their greatest count. These nodes were fixed before the first
+    /// raise is sent, and no others are raised. A majority of *all* nodes has to be raised.
     async fn raise(&self, counted: &[Granted]) -> Option<Grant> {
         let token = counted.iter().map(|granted| granted.count).max()?;
         let resource = &self.request.attempt.resource;
@@ -199,7 +199,7 @@ impl<'a> Try<'a> {
         (raised >= majority && in_time).then_some(Grant::new(token, lease))
     }
 
-    /// Takes the try back at each node that may have a part of it. True if nothing is left.
+    /// Undoes the try at each node that may have run it. Returns true if nothing is left.
     async fn undo(&self, answers: &Answers) -> bool {
         let granted = answers.granted.iter().map(|granted| granted.index);
         let may_have_run =
@@ -222,7 +222,7 @@ impl<'a> Try<'a> {
             .arg(&self.nonce)
             .arg(attempt.id.to_string());
         let targets: Vec<_> = left.iter().chain(&unclear).copied().collect();
-        // The nodes that granted it are known to answer; the others are worth a moment.
+        // The nodes that granted are known to answer. The other nodes get only a moment.
         let first = match left.is_empty() {
             true => Step::Enough,
             false => Step::Wait,

@@ -21,10 +21,10 @@ impl RedlockBackend {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput) for a URL or setting that
-    /// cannot be right, an even number of nodes, or two that are the same server;
+    /// cannot be right, an even number of nodes, or two nodes that are the same server;
     /// [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable) if too few nodes answer, and
     /// [`ErrorKind::Refused`](lock_core::ErrorKind::Refused) if too few serve and an operator has
-    /// to do something about it: see [`RedlockNodes`](super::RedlockNodes).
+    /// to act: see [`RedlockNodes`](super::RedlockNodes).
     ///
     /// # Panics
     /// Outside a Tokio runtime.

@@ -3,7 +3,8 @@ use redis::{
     aio::MultiplexedConnection,
 };
 
-/// A script with its keys and arguments, written down as it goes out. One may go out to many nodes.
+/// A script with its keys and arguments, in the form in which it is sent. One call may be sent to
+/// many nodes.
 pub(super) struct Call {
     script: &'static Script,
     command: Cmd,
@@ -24,10 +25,10 @@ impl Call {
         self
     }
 
-    /// Sends it once. A script that the server does not know is loaded first.
+    /// Sends the call once. A script that the server does not know is loaded first.
     ///
     /// # Cancel safety
-    /// It is on its way once this was polled, unless the connection is full.
+    /// The call is sent when this future is first polled, unless the connection is full.
     pub(super) async fn send(&self, connection: &mut MultiplexedConnection) -> RedisResult<Value> {
         match run(connection, &self.command).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {

@@ -11,22 +11,23 @@ use lock_core::{
     backend::{AcquireRequest, AttemptRef, Forced},
 };
 
-/// The note on a resource between the lease that was ended and the next one.
+/// The metadata of the try that takes the place of the ended lease.
 const NOTE: &str = "ended by force";
 
 impl Service {
     /// Ends the lease with this token, if a majority has it, by a try that takes its place.
     ///
-    /// At each node that has the lease the try counts up in the step in which it ends it. A
-    /// majority that has granted it is raised, as always, and then the resource is given back. So
-    /// the token of the try, which no holder gets, lies between that of the lease and all that are
-    /// granted next: in between no holder is granted on a node that both were raised on.
+    /// At each node that has the lease, the try ends the lease and counts up in one step. As
+    /// always, a majority that has granted the try is raised. Then the resource is given back. No
+    /// holder gets the token of the try. It lies between the token of the lease and all tokens that
+    /// are granted later, because a node that was raised for both grants no other holder between
+    /// the two.
     ///
-    /// A lease that may have a majority only together with the nodes that do not answer is left
-    /// alone. It cannot be renewed either.
+    /// A lease that may have a majority only together with the nodes that do not answer is not
+    /// ended. Such a lease cannot be renewed, either.
     ///
     /// # Cancel safety
-    /// The place of the lease may stay for the ttl of a try.
+    /// The lease of the try may stay for the ttl of a try.
     pub(super) async fn force_release(
         &self,
         resource: &ResourceName,
@@ -55,13 +56,14 @@ impl Service {
         })
     }
 
-    /// If a node may have ended it, so may this call. A try that is wholly undone proves nothing
-    /// about that, because its undo does not bring back the lease whose place it took.
+    /// The answer if the try did not end the lease at a majority. If a node may have ended the
+    /// lease, the outcome is unknown. An undone try does not change that, because an undo does not
+    /// bring back the lease whose place the try took.
     fn not_forced(&self, tried: &Tried) -> Result<Forced, Error> {
         let answers = &tried.answers;
         let errors = &answers.errors;
         let decision = match &tried.end {
-            // A majority has said that it did nothing.
+            // A majority has answered that it did nothing.
             End::NotGranted(Decision::NotHeld) => return Ok(Forced::NotHeld),
             End::NotGranted(decision) if answers.has_run_nowhere() => decision,
             _ => {

@@ -1,18 +1,21 @@
-//! Heals a node that lost its state: gives it every counter that may matter, and lets it serve.
+//! Heals a node that lost its state: gives it every counter that may matter, and then lets it
+//! serve.
 //!
-//! A node that lost its state cannot tell a new resource from one that it has forgotten. Others
-//! can. Take a grant by this node from before the loss, whose holder had fixed a majority by then.
-//! At least N/2 of the others granted it, too, and each of these has a counter since. So of any
-//! N/2 + 1 others that serve, one has it. A holder that fixes its majority later cannot count the
-//! forgotten grant: its raise is refused in the new incarnation. So all counters of N/2 + 1 such
-//! others are made anew here, and a resource without a counter at any of them may begin at the
-//! base.
+//! A node that lost its state cannot distinguish a new resource from a resource that it has
+//! forgotten, but other nodes can. Take a grant by this node from before the loss, whose holder had
+//! fixed a majority by then. At least N/2 of the other nodes granted it, too, and each of these has
+//! had a counter since then. So among any N/2 + 1 other nodes that serve, at least one has the
+//! counter. A holder that fixes its majority later cannot count the forgotten grant, because its
+//! raise is refused in the new incarnation. So all counters of N/2 + 1 other nodes are made anew
+//! here, and a resource without a counter at any of them may begin at the base.
 //!
-//! The conditions for that, each of which is known to be needed (`tests/models`): a node does not
-//! serve before it has all counters; each of the others is listed in one incarnation, from the
-//! first page to the last; each counter that was found is counted up at N/2 + 1 of them before it
-//! is seeded; the node is brought into service in the incarnation in which all this was done; and
-//! not before the longest lease is over that it may have forgotten.
+//! This needs the following conditions. Each is known to be needed (`tests/models`):
+//!
+//! - The node does not serve before it has all counters.
+//! - Each of the other nodes is listed in one incarnation, from the first page to the last.
+//! - Each counter that was found is counted up at N/2 + 1 of them before it is seeded.
+//! - The node is brought into service in the incarnation in which all this was done.
+//! - It is not brought into service before the longest lease is over that it may have forgotten.
 
 use std::time::Duration;
 
@@ -29,37 +32,38 @@ use super::{
 };
 use lock_core::{Error, ErrorKind, FencingToken};
 
-/// About how many keys a node looks at, and counts up, at a time.
+/// The approximate number of keys that a node looks at, and counts up, at a time.
 const PAGE: usize = 500;
 
-/// How far a healing is.
+/// The progress of a healing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HealProgress {
-    /// So many counters of others were looked at, and so many of them made anew. A counter that
-    /// several others have is looked at several times.
+    /// Counters of the other nodes were looked at and made anew. A counter that several nodes have
+    /// is looked at several times.
     #[non_exhaustive]
     Counters {
-        /// How many were looked at.
+        /// The number of counters that were looked at.
         seen: u64,
-        /// How many were made.
+        /// The number of counters that were made.
         made: u64,
     },
-    /// All counters are there; it may have forgotten a lease, and waits for so long.
+    /// The node has all counters. It waits for this time, because it may have forgotten a lease.
     Quiet(Duration),
 }
 
-/// Others that serve, each in one incarnation: they know each resource that they had part in.
+/// Other nodes that serve, each in one incarnation. Each of them knows the resources that it has
+/// granted.
 pub(super) struct Sources<'a> {
     all: Vec<Source<'a>>,
-    /// How many there have to be.
+    /// The number of nodes that is needed.
     needed: usize,
 }
 
 struct Source<'a> {
     node: &'a Node,
     marker: Marker,
-    /// It has failed, and is not asked again.
+    /// Whether the node has failed, and is not asked again.
     is_lost: bool,
 }
 
@@ -68,19 +72,19 @@ impl<'a> Sources<'a> {
         self.all.iter().enumerate().filter(|(_, one)| !one.is_lost)
     }
 
-    /// The count below which no counter of any of them begins.
+    /// The count below which no counter begins at any of these nodes.
     pub(super) fn base(&self) -> u64 {
         let bases = self.all.iter().map(|source| source.marker.base);
         bases.max().unwrap_or_default()
     }
 
-    /// The longest time to live that a lease may have at any of them.
+    /// The longest ttl that a lease may have at any of these nodes.
     pub(super) fn longest(&self) -> Duration {
         let longest = self.all.iter().map(|source| source.marker.longest);
         longest.max().unwrap_or_default()
     }
 
-    /// Goes on without one, or fails if too few are left.
+    /// Goes on without this node, or fails if too few nodes are left.
     fn lose(&mut self, index: usize, error: Error) -> Result<(), Error> {
         self.all[index].is_lost = true;
         if self.left().count() < self.needed {
@@ -97,22 +101,23 @@ struct Patient<'a> {
 }
 
 impl RedlockNodes {
-    /// Heals a node that has lost its state, or is new among nodes that serve, or goes on with a
-    /// healing that was interrupted: deletes all keys that the node still has, makes the counters
-    /// of N/2 + 1 others anew, and waits until the longest time to live is over. Then the node
-    /// serves, and may itself stand behind the healing of others. Says whether there was anything
-    /// to do.
+    /// Heals a node that has lost its state or is new among nodes that serve, or goes on with a
+    /// healing that was interrupted. It deletes all keys that the node still has, makes the
+    /// counters of N/2 + 1 others anew, and waits until the longest time to live is over. Then the
+    /// node serves, and may itself be a source when others are healed. Returns whether there was
+    /// anything to do.
     ///
-    /// Leases are granted by the others meanwhile. A counter that is made anew is counted up there,
-    /// so a client that acquires that resource at this moment has to try once more.
+    /// The other nodes go on granting leases during a healing. A counter that is made anew is
+    /// counted up at the other nodes, so a client that acquires that resource at this moment has to
+    /// try once more.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] if it is none of the nodes. [`ErrorKind::Refused`] if it is
-    /// retired, if another operator heals it at the same time, if it lost its state again
-    /// meanwhile, or if fewer than N/2 + 1 others serve: then the issued tokens are unknown, and
-    /// all nodes have to be emptied and provisioned above the greatest mark of the stores.
-    /// [`ErrorKind::CounterBroken`] if a counter holds something else. [`ErrorKind::Unavailable`]
-    /// if the node does not answer, or too few others.
+    /// [`ErrorKind::InvalidInput`] if the address is none of the nodes. [`ErrorKind::Refused`] if
+    /// the node is retired, if another operator heals it at the same time, if it lost its state
+    /// again during the healing, or if fewer than N/2 + 1 others serve. In the last case the issued
+    /// tokens are unknown, and all nodes have to be emptied and provisioned above the greatest mark
+    /// of the stores. [`ErrorKind::CounterBroken`] if a counter holds something else.
+    /// [`ErrorKind::Unavailable`] if the node does not answer, or too few others.
     ///
     /// # Cancel safety
     /// Cancel safe: the node does not serve, and any operator can do the rest later.
@@ -145,7 +150,7 @@ impl RedlockNodes {
         Ok(true)
     }
 
-    /// All others that serve.
+    /// All other nodes that serve.
     fn sources(
         &self,
         patient: usize,
@@ -175,7 +180,7 @@ impl RedlockNodes {
         )))
     }
 
-    /// Makes every counter anew that one of these has.
+    /// Makes every counter anew that one of the sources has.
     async fn fill(
         &self,
         patient: &Patient<'_>,
@@ -215,7 +220,7 @@ impl RedlockNodes {
         Ok(())
     }
 
-    /// A page of the counters of a source, and where the next one begins.
+    /// A page of the counters of a source, and the cursor of the next page.
     async fn page(
         &self,
         run: &mut Run<'_>,
@@ -236,7 +241,7 @@ impl RedlockNodes {
         }
     }
 
-    /// Makes those of these counters anew that the patient does not have. Says how many.
+    /// Makes those of these counters anew that the patient does not have. Returns their number.
     async fn make(
         &self,
         patient: &Patient<'_>,
@@ -268,8 +273,9 @@ impl RedlockNodes {
         }
     }
 
-    /// The greatest of the counts of these, each counted up. N/2 + 1 nodes are needed, because only
-    /// one of the nodes that were raised may be left, and fewer could miss it.
+    /// The greatest count of each of these counters, after it was counted up at N/2 + 1 nodes. So
+    /// many nodes are needed, because only one of the nodes that were raised may be left, and fewer
+    /// nodes could miss it.
     async fn count_up(
         &self,
         sources: &mut Sources<'_>,

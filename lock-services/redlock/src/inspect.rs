@@ -11,13 +11,13 @@ use lock_core::{Error, FencingToken, HolderView, Inspection, Metadata, ResourceN
 #[derive(Debug)]
 pub(super) struct NodeViews {
     leases: Vec<Seen>,
-    /// Nodes that may have a lease and have not said so.
+    /// The number of nodes that may have a lease, but have not answered.
     open: usize,
     majority: usize,
     pub(super) errors: Vec<(usize, NodeError)>,
 }
 
-/// A lease as one node shows it.
+/// A lease in the answer of one node.
 #[derive(Debug)]
 struct Seen {
     holder: String,
@@ -27,14 +27,15 @@ struct Seen {
 }
 
 impl Service {
-    /// Looks at all nodes. The holder has it if a majority of them says so, or would say so with
-    /// those that do not answer: no other holder is granted it then.
+    /// Looks at all nodes. A holder is shown if a majority of the nodes shows it, or would show it
+    /// together with those that do not answer, because no other holder can be granted the lease
+    /// then.
     pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
         let views = self.see(resource).await?;
         Ok(Inspection::new(views.holder()))
     }
 
-    /// Looks at all nodes, a majority of which has to answer. Changes nothing.
+    /// Looks at all nodes. A majority has to answer. Changes nothing.
     pub(super) async fn see(&self, resource: &ResourceName) -> Result<NodeViews, Error> {
         let keys = [self.keys.marker(), self.keys.lease(resource)];
         let call = Call::new(&scripts::INSPECT, &keys);
@@ -105,7 +106,7 @@ impl NodeViews {
         }
         let mut left: Vec<_> = self.of(lease.token).map(|one| one.left).collect();
         left.sort_unstable_by(|one, other| other.cmp(one));
-        // With so many nodes it has a majority, or would have one.
+        // With this number of nodes a lease has a majority, or would have one.
         let last = std::cmp::min(self.majority, left.len()) - 1;
         let view = HolderView::of_digest(&lease.holder, lease.token, left[last]);
         Some(view.metadata(lease.metadata.clone()))
@@ -150,7 +151,7 @@ mod tests {
         }
     }
 
-    /// Catches: of several leases on five nodes the wrong one is shown.
+    /// Catches: the wrong one of several leases on five nodes is shown.
     #[test]
     fn a_lease_that_may_have_a_majority_is_shown_and_one_that_cannot_is_not() {
         let shown = |views: NodeViews| {

@@ -1,6 +1,6 @@
 use lock_core::ResourceName;
 
-/// Where everything lies on each node. A node is one server, so there are no shards.
+/// The keys on each node. A node is one server, so there are no shards.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
     base: String,
@@ -13,13 +13,14 @@ impl Keys {
         }
     }
 
-    /// The state of the node: see [`Marker`](super::marker::Marker). Without it nothing is served.
+    /// The state of the node: see [`Marker`](super::marker::Marker). Without this key the node does
+    /// not serve.
     pub(super) fn marker(&self) -> String {
         format!("{}node", self.base)
     }
 
-    /// The counter of a resource. No time to live; only the operation that takes a node in deletes
-    /// it.
+    /// The counter of a resource. It has no time to live, and is deleted only when a node is taken
+    /// in.
     pub(super) fn counter(&self, resource: &ResourceName) -> String {
         format!("{}counter:{}", self.base, resource.as_str())
     }
@@ -40,8 +41,8 @@ impl Keys {
         ResourceName::new(name).ok()
     }
 
-    /// The ended attempts and grants of an acquisition. The name ends with the digest of the
-    /// holder, which the script that grants relies on.
+    /// The ended attempts and grants of an acquisition. The script that grants relies on the end of
+    /// the name, which is the digest of the holder.
     pub(super) fn ended(&self, resource: &ResourceName, digest: &str) -> String {
         let (base, name) = (&self.base, resource.as_str());
         format!("{base}ended:{name}:{digest}")

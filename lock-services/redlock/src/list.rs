@@ -10,7 +10,8 @@ use futures_util::{
 use super::{call::Call, node::Node, node_error::NodeError, scripts, service::Service};
 use lock_core::{Error, Listed, ResourceName};
 
-/// About how many keys a node looks at at a time, and how many resources are looked at at once.
+/// The approximate number of keys that a node looks at at a time, and the number of resources that
+/// are inspected at once.
 const PAGE: usize = 500;
 const AT_A_TIME: usize = 32;
 
@@ -24,12 +25,12 @@ impl Service {
             Ok::<_, Error>(Listed::new(resource, inspection))
         });
         let listed: Vec<_> = inspections.buffered(AT_A_TIME).try_collect().await?;
-        // A lease may have ended, or be one that no majority has.
+        // A lease may have ended, or may not have a majority.
         let is_held = |listed: &Listed| listed.inspection.holder.is_some();
         Ok(listed.into_iter().filter(is_held).collect())
     }
 
-    /// The resources that have leases on the first majority that has listed all of its own.
+    /// The resources with leases on the first majority of nodes that have listed all their leases.
     async fn with_leases(&self) -> Result<BTreeSet<ResourceName>, Error> {
         let all = self.nodes.iter().enumerate();
         let mut telling: FuturesUnordered<_> = all
@@ -51,8 +52,9 @@ impl Service {
         Err(self.nodes.too_few(&errors))
     }
 
-    /// All pages are of one run of its server. A loss of its state in between does not matter,
-    /// because its old leases do not count for a holder any more.
+    /// The resources with leases on a node. All pages come from one run of the server. A loss of
+    /// its state in between does not matter, because the old leases do not count for a holder any
+    /// more.
     async fn leases_of(&self, node: &Node) -> Result<Vec<ResourceName>, NodeError> {
         let mut run = self.nodes.in_time(node.run_of_server()).await?;
         let (mut leases, mut cursor) = (Vec::new(), "0".to_owned());

@@ -13,21 +13,21 @@ use super::{
 };
 use lock_core::{Error, backend::support::connecting::invalid};
 
-/// How long all nodes are waited for when a client connects, or an operator looks.
+/// The time for which a client waits for all nodes when it connects, or when an operator looks.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The state of one node.
 #[derive(Clone, Debug)]
 pub(super) struct Look {
-    /// As it was read, to compare with.
+    /// The text of the marker as it was read, for later comparisons.
     pub(super) text: Option<String>,
     pub(super) marker: Option<Marker>,
-    /// The present run of its server.
+    /// The present run of the node's server.
     pub(super) run_id: String,
 }
 
 impl Look {
-    /// The reason why it does not serve.
+    /// The reason why the node does not serve.
     pub(super) fn error(&self) -> Option<NodeError> {
         let Some(marker) = &self.marker else {
             return Some(match self.text {
@@ -44,13 +44,13 @@ impl Look {
         }
     }
 
-    /// Its marker, if it serves.
+    /// The marker of the node, if it serves.
     pub(super) fn serving(&self) -> Option<&Marker> {
         let serves = self.error().is_none();
         self.marker.as_ref().filter(|_| serves)
     }
 
-    /// The incarnation in which it is being healed, if it is.
+    /// The incarnation in which the node is being healed, if it is being healed.
     pub(super) fn healing(&self) -> Option<&str> {
         match self.error() {
             Some(NodeError::NotServing(Some(MarkerState::Healing))) => self
@@ -79,7 +79,7 @@ impl Nodes {
         })
     }
 
-    /// Has one node run a script for locks, and waits for it as operators do.
+    /// Sends a script for locks to one node, and waits for it with the patience of an operator.
     pub(super) async fn ask_patiently(
         &self,
         node: &Node,
@@ -88,7 +88,7 @@ impl Nodes {
         self.in_time(node.ask(call)).await
     }
 
-    /// Waits for one node as operators do.
+    /// Waits for the answer of one node with the patience of an operator.
     pub(super) async fn in_time<T>(
         &self,
         answer: impl Future<Output = Result<T, NodeError>>,
@@ -97,7 +97,7 @@ impl Nodes {
         answer.unwrap_or(Err(NodeError::Silent))
     }
 
-    /// Whether a majority serves, and no node is another one.
+    /// Fails if no majority serves, or if two nodes are the same server.
     pub(super) async fn check_serving(&self) -> Result<(), Error> {
         let looks = self.look().await.into_iter().enumerate();
         let error = |(index, look): (usize, Result<Look, _>)| match look {
@@ -109,8 +109,8 @@ impl Nodes {
         if let Some(same) = errors.iter().find(same) {
             return Err(invalid(self.in_words([same])));
         }
-        // The state of restarted nodes is unknown. An operation that needs them fails and names
-        // them.
+        // Restarted nodes count here, because their state is unknown. An operation that needs them
+        // fails and names them.
         let absent = |(_, error): &&(usize, NodeError)| !matches!(error, NodeError::Restarted);
         if self.len() - errors.iter().filter(absent).count() >= self.majority() {
             return Ok(());

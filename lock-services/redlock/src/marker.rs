@@ -1,42 +1,42 @@
 use std::{fmt, time::Duration};
 
-/// The state of a node, in one key: `incarnation:state:base:longest:run_id`, and a `+` behind it if
-/// that run writes its log before it answers.
+/// The state of a node, in one key: `incarnation:state:base:longest:run_id`. A `+` follows if that
+/// run writes its log before it answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Marker {
-    /// Drawn by the node whenever it is taken into service without state: its clock in
-    /// microseconds and a nonce of the request.
+    /// The node draws it whenever it is taken into service without state. It consists of the node's
+    /// clock in microseconds and a nonce of the request.
     pub(super) incarnation: String,
     pub(super) state: MarkerState,
     /// The count below which no counter begins.
     pub(super) base: u64,
-    /// The longest time to live that a lease may have.
+    /// The longest ttl that a lease may have.
     pub(super) longest: Duration,
-    /// The run of the server that is known to have all that this incarnation has seen.
+    /// The run of the server that is known to have all data of this incarnation.
     pub(super) run_id: String,
-    /// Whether that run was seen to write its log before it answers, so that the next one has all
-    /// that it ever acknowledged.
+    /// Whether that run was seen to write its log before it answers, so that the next run has all
+    /// writes that it acknowledged.
     pub(super) is_durable: bool,
 }
 
-/// The part of a node in the service.
+/// The role of a node in the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MarkerState {
     /// Ready for service, with the others.
     Prepared,
-    /// Missing counters begin at the base.
+    /// The node serves. Missing counters begin at the base.
     Serving,
-    /// It lost its state, or is new among nodes that serve, and is given their counters. It does
+    /// The node lost its state, or is new among nodes that serve, and gets their counters. It does
     /// not serve yet.
     Healing,
-    /// Its old keys are being deleted, before it is given counters.
+    /// The old keys of the node are being deleted, before it gets counters.
     Clearing,
-    /// Out of service for good.
+    /// The node is permanently out of service.
     Retired,
 }
 
 impl MarkerState {
-    /// Whether the node has counters that it must not lose the end of.
+    /// Whether the node has counters whose last writes it must not lose.
     pub(super) const fn has_counters(self) -> bool {
         matches!(self, Self::Serving | Self::Healing)
     }

@@ -20,17 +20,18 @@ use lock_core::backend::{
 };
 use palisade_redis::independent::{self, breaks_connection};
 
-/// How long connecting may take, and then the first answer.
+/// The longest time for connecting, and then for the first answer.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// For how long a node that did not answer in time is not waited for. Then it is waited for once
-/// more, because a node that is only slower than the others would otherwise never be heard again.
+/// The time during which a client does not wait for a node that did not answer in time. After it
+/// the client waits for the node once more, because a node that is only slower than the others
+/// would otherwise never be heard again.
 pub(super) const SILENT: Duration = Duration::from_secs(1);
 
-/// One node, and the one connection to it.
+/// One node, and the only connection to it.
 ///
-/// Requests to a node are run in the order in which they were sent, as long as the connection
-/// lives. So a late answer does not end the connection: an undo has to come in behind its try.
+/// A node runs requests in the order in which they were sent, as long as the connection lives. A
+/// late answer does not end the connection, because an undo has to arrive after its try.
 pub(super) struct Node {
     index: usize,
     address: String,
@@ -38,15 +39,15 @@ pub(super) struct Node {
     marker_key: String,
     runs: Arc<Runs>,
     connecting: Mutex<Option<Connecting>>,
-    /// When it was last given up, unless it has been heard of since.
+    /// The moment at which the node was last given up, unless it has answered since.
     silent_since: Mutex<Option<Moment>>,
-    /// The longest lease that it grants, since its marker was read.
+    /// The longest lease that the node grants. `None` until its marker was read.
     longest: Mutex<Option<Duration>>,
     pub(super) owed: Owed,
     pub(super) runtime: Arc<dyn Runtime>,
 }
 
-/// A connection, or the attempt to make one, which goes on without a waiter.
+/// A connection, or the attempt to make one. The attempt goes on although no caller waits for it.
 type Connecting = Shared<BoxFuture<'static, Result<Link, NodeError>>>;
 
 /// A connection to one run of a server.
@@ -54,21 +55,21 @@ type Connecting = Shared<BoxFuture<'static, Result<Link, NodeError>>>;
 pub(super) struct Link {
     pub(super) connection: MultiplexedConnection,
     pub(super) run_id: Arc<str>,
-    /// Whether this run is known to have all that the incarnation of the node has seen.
+    /// Whether this run is known to have all data of the node's incarnation.
     is_current: Arc<AtomicBool>,
 }
 
-/// One run of the server of a node: a request is answered by that run, or not at all.
+/// One run of the server of a node. A request is answered by this run, or not at all.
 ///
-/// For a cursor, which means nothing to another run: a node connects anew by itself, and other
-/// users of the node may have made it do so.
+/// It is needed for a cursor, which has no meaning for another run. A node makes a new connection
+/// by itself, also because of other users of the node.
 pub(super) struct Run<'a> {
     node: &'a Node,
     link: Link,
     connecting: Connecting,
 }
 
-/// Which run of a server each node is, so that none is counted twice.
+/// The run of the server of each node, so that no server is counted twice.
 #[derive(Debug)]
 pub(super) struct Runs {
     addresses: Vec<String>,
@@ -81,7 +82,7 @@ impl Runs {
         Self { addresses, ids }
     }
 
-    /// Remembers a node's run, unless another node is the same server.
+    /// Remembers the run of a node. Fails if another node is the same server.
     fn claim(&self, index: usize, run_id: &Arc<str>) -> Result<(), NodeError> {
         let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |(other, id): (usize, &Option<Arc<str>>)| {
@@ -122,7 +123,7 @@ impl Node {
         &self.address
     }
 
-    /// Whether it did not answer in time a moment ago, and has not been heard of since.
+    /// Whether the node did not answer in time a moment ago, and has not answered since.
     pub(super) fn is_silent(&self) -> bool {
         let now = self.runtime.now();
         self.silent_since()
@@ -131,12 +132,13 @@ impl Node {
 
     pub(super) fn set_silent(&self, silent: bool) {
         let (mut since, now) = (self.silent_since(), self.runtime.now());
-        // It begins once: a node that is not waited for does not become silent by that.
+        // The silence begins only once: a node for which no request waits does not become silent by
+        // that.
         let goes_on = since.filter(|since| now.since(*since) < SILENT);
         *since = silent.then(|| goes_on.unwrap_or(now));
     }
 
-    /// The longest lease that it grants, if it was ever ready to grant one.
+    /// The longest lease that the node grants, if it was ever ready to grant one.
     pub(super) fn longest(&self) -> Option<Duration> {
         *lock(&self.longest)
     }
@@ -147,10 +149,10 @@ impl Node {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the node run a script for locks, and returns the words of its answer. A node that does
-    /// not serve is an error.
+    /// Runs a script for locks on the node, and returns the words of the answer. Fails if the node
+    /// does not serve.
     pub(super) async fn ask(&self, call: &Call) -> Result<Vec<String>, NodeError> {
-        // The rare case is boxed, so that the future of a request stays small.
+        // The rare case is in a box, so that the future of a request stays small.
         let (mut link, connecting) = match self.linked() {
             Some(linked) => linked,
             None => Box::pin(self.link()).await?,
@@ -162,12 +164,12 @@ impl Node {
         serving(self.read(answer, &connecting)?)
     }
 
-    /// The marker of the node, and the run of its server. A run that has all that the last one
-    /// acknowledged is noted first, as it is for locks.
+    /// The marker of the node, and the run of its server. If the run has all writes that the last
+    /// run acknowledged, the run is first noted in the marker, as before a request for a lock.
     pub(super) async fn look(&self) -> Result<(Option<String>, Link), NodeError> {
         let (mut link, connecting) = self.link().await?;
         match self.check_run(&mut link, &connecting).await {
-            // The caller sees a restart by the run that the marker names.
+            // The caller sees a restart, because the marker names another run.
             Ok(()) | Err(NodeError::Restarted) => {}
             Err(error) => return Err(error),
         }
@@ -175,7 +177,7 @@ impl Node {
         Ok((marker, link))
     }
 
-    /// The present run of the server, if it has all that the last one had.
+    /// The present run of the server, if it has all data of the last run.
     pub(super) async fn run_of_server(&self) -> Result<Run<'_>, NodeError> {
         let (mut link, connecting) = self.link().await?;
         if !link.is_current.load(Ordering::Relaxed) {
@@ -189,7 +191,7 @@ impl Node {
         })
     }
 
-    /// Changes the marker, if it still is the one that was seen. Returns the marker as it is then,
+    /// Changes the marker, if it is still the marker that was seen. Returns the marker after that,
     /// and whether it is the new one.
     pub(super) async fn mark(
         &self,
@@ -201,7 +203,7 @@ impl Node {
         marked(self.run(&call).await?)
     }
 
-    /// Has the node run a script for operators, whatever its state.
+    /// Runs a script for operators on the node, whatever its state.
     pub(super) async fn run(&self, call: &Call) -> Result<Vec<String>, NodeError> {
         let (mut link, connecting) = self.link().await?;
         let answer = call.send(&mut link.connection).await;
@@ -228,10 +230,11 @@ impl Node {
         self.unless_broken(answer, connecting)
     }
 
-    /// A server that was started again has all that it ever acknowledged only if its last run wrote
-    /// its log before it answered. Otherwise the node counts as one that lost its state, even if it
-    /// does not look so. The marker notes how the present run writes its log, because that says
-    /// nothing about the last run.
+    /// Checks that the run of the server has all data of the incarnation. A server that was started
+    /// again has all writes that it acknowledged only if its last run wrote its log before it
+    /// answered. Otherwise the node counts as one that lost its state, even if it still has keys.
+    /// The marker notes whether the present run writes its log before it answers, for the check
+    /// after the next start.
     async fn check_run(&self, link: &mut Link, connecting: &Connecting) -> Result<(), NodeError> {
         let Some(text) = self.marker(link, connecting).await? else {
             return Ok(());
@@ -298,7 +301,7 @@ impl Node {
         let tasks = Tasks::here(Arc::clone(&runtime));
         let connect = connect(self.client.clone(), index, runs, runtime);
         let connecting = async move {
-            // It has time limits, and its callers may not wait long enough.
+            // Connecting has time limits of its own, and callers may not wait so long.
             let connected = tasks.run_to_end(connect).await;
             connected.unwrap_or_else(|ended| Err(NodeError::Unreachable(ended.to_string())))
         };
@@ -341,7 +344,7 @@ impl Node {
     }
 
     fn current(&self) -> MutexGuard<'_, Option<Connecting>> {
-        // Never held across an await, and nothing under it panics.
+        // The lock is never held across an await, and nothing under it panics.
         self.connecting
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -371,7 +374,7 @@ impl Run<'_> {
         marked(self.run(&call).await?)
     }
 
-    /// The keys of a page that match a pattern, and where the next page begins.
+    /// The keys of a page that match a pattern, and the cursor of the next page.
     pub(super) async fn scan(
         &mut self,
         pattern: &str,
@@ -389,7 +392,7 @@ impl Run<'_> {
     }
 }
 
-/// The words of an answer, unless they say that the node does not serve.
+/// The words of an answer. An error if they say that the node does not serve.
 fn serving(words: Vec<String>) -> Result<Vec<String>, NodeError> {
     match words.first().map(String::as_str) {
         Some("no_state") => Err(NodeError::NoState),
@@ -424,8 +427,8 @@ async fn connect(
     runs: Arc<Runs>,
     runtime: Arc<dyn Runtime>,
 ) -> Result<Link, NodeError> {
-    // The caller has a time limit of its own, and the system gives up a connection whose other end
-    // has vanished: a timer for every answer would be one too many.
+    // No timer for each answer is needed, because the caller has a time limit of its own, and the
+    // system gives up a connection whose other end has vanished.
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(CONNECT_TIME_MAX))
         .set_response_timeout(None);
@@ -452,8 +455,8 @@ async fn connect(
     })
 }
 
-/// Whether each acknowledged write of this run is on its disk. A run that does not say so does not
-/// promise it.
+/// Whether each acknowledged write of this run is on its disk. If the server denies the question,
+/// the answer is no.
 async fn loses_nothing(connection: &mut MultiplexedConnection) -> RedisResult<bool> {
     const SETTINGS: [(&str, &str); 3] = [
         ("appendonly", "yes"),
@@ -476,7 +479,7 @@ async fn loses_nothing(connection: &mut MultiplexedConnection) -> RedisResult<bo
 
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the client: it may show a password.
+        // The client is left out, because it may show a password.
         f.debug_struct("Node")
             .field("address", &self.address)
             .field("is_silent", &self.is_silent())

@@ -6,24 +6,24 @@ use super::marker::{Marker, MarkerState};
 use lock_core::ErrorKind;
 use palisade_redis::independent::meaning;
 
-/// Why a node has no part in something.
+/// The reason why a node takes no part in a request.
 #[derive(Clone, Debug)]
 pub(super) enum NodeError {
-    /// It was not reached, or will not do: nothing was sent.
+    /// The node was not reached, or cannot be used. Nothing was sent.
     Unreachable(String),
-    /// Something was sent, and no answer that could be read came back.
+    /// Something was sent, but no answer that could be read came back.
     Broken(String),
     /// No answer in time.
     Silent,
-    /// It answered with an error of its own.
+    /// The node answered with an error of its own.
     Refused(String),
-    /// It is new, or has lost its state.
+    /// The node is new, or has lost its state.
     NoState,
-    /// Its marker says that it does not serve.
+    /// The marker of the node says that it does not serve.
     NotServing(Option<MarkerState>),
     /// The server was started again, and may have lost its last writes.
     Restarted,
-    /// It is the same server as another node.
+    /// The node is the same server as another node.
     SameAs(String),
 }
 
@@ -51,18 +51,17 @@ impl NodeError {
         matches!(self, Self::Broken(_) | Self::Silent | Self::Refused(_))
     }
 
-    /// Whether it may keep a lease that it granted before. One that does not serve has to be healed
-    /// first, and that ends all leases.
+    /// Whether the node may keep a lease that it granted before. A node that does not serve has to
+    /// be healed first, and that ends all its leases.
     pub(super) const fn may_keep_a_lease(&self) -> bool {
         self.may_have_run() || matches!(self, Self::Unreachable(_))
     }
 
-    /// Whether it has no part of any lease, and grants nothing for longer than requests are under
-    /// way.
+    /// Whether the node has no lease, and will grant none for longer than requests are under way.
     pub(super) const fn has_nothing(&self) -> bool {
         match self {
             Self::NoState => true,
-            // One that is being healed may serve in a moment.
+            // A node that is being healed may serve in a moment.
             Self::NotServing(state) => !matches!(state, Some(MarkerState::Healing)),
             _ => false,
         }

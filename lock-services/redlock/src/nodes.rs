@@ -22,7 +22,8 @@ use lock_core::{
     },
 };
 
-/// How much longer than the others a node is waited for when enough have answered.
+/// The time for which a client waits for further nodes after enough have answered, in addition to
+/// the time that these took.
 const GRACE: Duration = Duration::from_millis(20);
 
 /// All nodes. A request goes to all of them at once.
@@ -38,22 +39,23 @@ pub(super) struct Nodes {
 pub(super) enum Step {
     /// More answers are needed.
     Wait,
-    /// The others are welcome if they come soon.
+    /// No more answers are needed, but others that come soon are used.
     Enough,
     /// No other answer matters, and a request that was not sent is not needed.
     Done,
-    /// No other answer matters, but the other nodes shall run it, too: a task sees to that.
+    /// No other answer matters, but the other nodes shall run the request, too. A task waits for
+    /// them.
     Settled,
 }
 
-/// The answer of one node: the words of the script, or why it has no part.
+/// The answer of one node: the words of the script, or the reason why the node takes no part.
 pub(super) type Answer = Result<Vec<String>, NodeError>;
 
-/// A request to a node that has not answered yet, and which node it is.
+/// A request to a node that has not answered yet, with the index of the node.
 type Pending = (usize, BoxFuture<'static, Answer>);
 
 impl Nodes {
-    /// Reads the URL. Connects at the first request.
+    /// The nodes of a URL. They are connected at the first request.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a URL or setting that is invalid.
@@ -87,7 +89,7 @@ impl Nodes {
         self.all.len() / 2 + 1
     }
 
-    /// A time to live that is enough for one try.
+    /// A ttl that is long enough for one try.
     pub(super) fn ttl_of_a_try(&self) -> Ttl {
         Ttl::new(self.timeout * 2 + GRACE * 50).unwrap_or(Ttl::secs(30))
     }
@@ -100,7 +102,7 @@ impl Nodes {
         self.all.iter().map(|node| &**node)
     }
 
-    /// Asks all nodes the same.
+    /// Sends the same call to all nodes.
     pub(super) async fn ask_all(
         &self,
         call: impl Into<Arc<Call>>,
@@ -111,12 +113,12 @@ impl Nodes {
         self.ask(calls, Step::Wait, take).await;
     }
 
-    /// Asks some nodes, all at once, and hands each answer to `take` until it has enough. A node
-    /// that is out of time is handed over as [`NodeError::Silent`]; one whose answer does not
-    /// matter any more is not handed over.
+    /// Sends calls to some nodes, all at once, and passes each answer to `take` until it has
+    /// enough. For a node whose time is over, the answer is [`NodeError::Silent`]. Answers that do
+    /// not matter any more are not passed on.
     ///
-    /// All requests are on their way before the first answer is looked at, but to nodes that are
-    /// not connected.
+    /// All requests are sent before the first answer is read, except to nodes that are not
+    /// connected.
     ///
     /// # Cancel safety
     /// A request without an answer is under way, and may be run.
@@ -126,7 +128,7 @@ impl Nodes {
         first: Step,
         mut take: impl FnMut(usize, Answer) -> Step,
     ) {
-        // Not the deadline of a caller: how long the network is waited for.
+        // This is not the deadline of a caller, but the time for the network.
         let asked = self.runtime.now();
         let request = |(index, call): (usize, Arc<Call>)| -> Pending {
             let node = Arc::clone(&self.all[index]);
@@ -135,12 +137,12 @@ impl Nodes {
         let mut pending: Vec<Pending> = calls.map(request).collect();
         let mut enough = first != Step::Wait;
         let mut until = asked + if enough { GRACE } else { self.timeout };
-        // It goes off early and is put off then: a timer that has to go off earlier than it was set
-        // to costs a system call.
+        // The timer is set too early and then put off, because setting a timer to an earlier time
+        // costs a system call.
         let mut alarm_at = std::cmp::min(until, asked + GRACE);
         let mut alarm = self.runtime.sleep_until(alarm_at);
         while !pending.is_empty() {
-            // A silent node is not worth waiting for once there is enough.
+            // Once there are enough answers, a silent node is not waited for.
             let settled = enough
                 && pending
                     .iter()
@@ -180,14 +182,14 @@ impl Nodes {
         }
     }
 
-    /// Has these nodes run the end of an attempt as soon as they answer. They did not.
+    /// Makes these nodes, which did not answer, run the end of an attempt as soon as they answer.
     pub(super) fn owe(&self, errors: &[(usize, NodeError)], end: &Arc<Call>) {
         let missing = errors.iter().filter(|(_, error)| !error.has_nothing());
         missing.for_each(|(index, _)| self.all[*index].owe(end));
     }
 
-    /// Keeps requests alive for as long as nodes are waited for. A request that is dropped before
-    /// its turn is not sent. And a server that does not know the script has to be sent its text.
+    /// Keeps requests alive for the time for which nodes are waited for. A request that is dropped
+    /// before its turn is not sent, and a server that does not know the script has to get its text.
     fn see_to(&self, pending: Vec<Pending>) {
         if pending.is_empty() {
             return;
@@ -199,7 +201,7 @@ impl Nodes {
         });
     }
 
-    /// The obstacles, node by node.
+    /// The errors in words, node by node.
     pub(super) fn in_words<'a>(
         &self,
         errors: impl IntoIterator<Item = &'a (usize, NodeError)>,
@@ -215,7 +217,7 @@ impl Nodes {
         let serving = self.len() - errors.len();
         let hopeless = |error: &&(usize, NodeError)| error.1.needs_an_operator();
         let lost = errors.iter().filter(hopeless).count();
-        // With the others there would be a majority, if they came back.
+        // If the lost nodes are a minority, the others would be a majority once they come back.
         let kind = if lost > self.len() - self.majority() {
             ErrorKind::Refused
         } else {
@@ -235,8 +237,8 @@ impl Nodes {
     }
 }
 
-/// The first answer that is there. All requests are polled: they are few, and a set that tracks
-/// which of them was woken costs more than that.
+/// The first answer that has arrived. All requests are polled, because there are few of them, and a
+/// set that tracks wake-ups costs more.
 fn answered(pending: &mut Vec<Pending>, cx: &mut Context<'_>) -> Option<(usize, Answer)> {
     let mut requests = pending.iter_mut().enumerate();
     let (at, answer) = requests.find_map(|(at, (_, request))| match request.as_mut().poll(cx) {

@@ -14,10 +14,10 @@ use lock_core::{
     backend::{ConnectOptions, Runtime},
 };
 
-/// The nodes as operators see them: brings them into service and takes them out.
+/// The operator's view of the nodes: brings them into service and takes them out of service.
 ///
-/// Nothing of this happens by itself, because a node without state is new or has lost its state
-/// and cannot tell which.
+/// None of this happens by itself, because a node without state is new or has lost its state, and
+/// does not know which.
 #[derive(Debug)]
 pub struct RedlockNodes {
     pub(super) nodes: Nodes,
@@ -39,25 +39,26 @@ pub struct NodeStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NodeState {
-    /// It serves.
+    /// The node serves.
     Serving,
-    /// It lost its state, or is new among nodes that serve, and [`RedlockNodes::heal`] is under
-    /// way or was interrupted: then heal it again. It does not serve.
+    /// The node lost its state, or is new among nodes that serve, and [`RedlockNodes::heal`] is
+    /// under way or was interrupted. If it was interrupted, heal the node again. The node does not
+    /// serve.
     Healing,
-    /// It is new, or has lost its state.
+    /// The node is new, or has lost its state.
     Uninitialised,
-    /// Its server was started again and may have lost its last counts: it has to be healed.
+    /// The server was started again and may have lost its last counts. The node has to be healed.
     Restarted,
-    /// Its provisioning was not finished.
+    /// The provisioning of the node was not finished.
     Prepared,
-    /// It is out of service for good.
+    /// The node is permanently out of service.
     Retired,
-    /// It cannot be asked, or it is in another state, which the text says.
+    /// The node cannot be asked, or it is in another state. The text says which.
     Unusable(String),
 }
 
 impl NodeState {
-    /// One word for it.
+    /// The state in one word.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
@@ -71,7 +72,7 @@ impl NodeState {
         }
     }
 
-    /// Whether it takes part in locks.
+    /// Whether the node takes part in locks.
     #[must_use]
     pub const fn serves(&self) -> bool {
         matches!(self, Self::Serving)
@@ -110,7 +111,7 @@ impl From<&Result<Look, NodeError>> for NodeState {
 }
 
 impl RedlockNodes {
-    /// Names the nodes. Connects at the first request.
+    /// The nodes of a URL. They are connected at the first request.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a URL or setting that is invalid, and an even number of
@@ -125,8 +126,8 @@ impl RedlockNodes {
         })
     }
 
-    /// Looks at all nodes, in the order of the URL. One that was started again, with all that it
-    /// ever acknowledged, notes that.
+    /// Looks at all nodes, in the order of the URL. A node that was started again, with all writes
+    /// that it acknowledged, notes the new run.
     ///
     /// # Cancel safety
     /// Cancel safe: nothing else changes.
@@ -136,22 +137,22 @@ impl RedlockNodes {
         nodes.map(|(node, look)| status_of(node, look)).collect()
     }
 
-    /// Brings new nodes into service, all of them, for leases of at most `longest`. Tokens begin as
-    /// [`ConnectOptions::initial_token`] says, and above `above`, the greatest token that any store
-    /// has seen.
-    /// `longest` is also how long a node that lost its state grants no lease. Nodes that all serve
-    /// already are left unchanged. `Ok` means that all nodes serve, for leases of `longest` and
-    /// with tokens above `above`, even if another operator has brought them into service.
+    /// Brings all nodes, which have to be new, into service for leases of at most `longest`. Tokens
+    /// begin as [`ConnectOptions::initial_token`] says, and above `above`, the greatest token that
+    /// any store has seen. `longest` is also the time for which a node that lost its state grants
+    /// no lease. Nodes that all serve already are left unchanged. `Ok` means that all nodes serve,
+    /// for leases of `longest` and with tokens above `above`, even if another operator has brought
+    /// them into service.
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] if a node does not answer. [`ErrorKind::Refused`] if one is
-    /// neither new nor prepared; the error says what each node is. If some nodes serve then, heal
-    /// the others; if too few do, empty all of them. Also `Refused` if all of them serve, but were
-    /// provisioned for other leases, or for tokens that are not above `above`; the error says for
-    /// which.
+    /// neither new nor prepared; the error says what each node is. If some nodes already serve,
+    /// heal the others. If too few serve, empty all nodes. The error is also `Refused` if all nodes
+    /// serve, but were provisioned for other leases, or for tokens that are not above `above`. The
+    /// error says for which.
     ///
     /// # Cancel safety
-    /// May be repeated until the first node serves. After that heal the others.
+    /// The call may be repeated until the first node serves. After that heal the others.
     pub async fn provision(&self, longest: Ttl, above: Option<FencingToken>) -> Result<(), Error> {
         let seen = self.nodes.look().await;
         if seen.iter().all(|look| NodeState::from(look).serves()) {
@@ -161,7 +162,7 @@ impl RedlockNodes {
         for (node, look) in self.nodes.iter().zip(&seen) {
             prepared.push(self.prepare(node, look).await?);
         }
-        // Another operator may have prepared nodes before others lost their state.
+        // Another operator may have prepared some nodes before other nodes lost their state.
         let again = self.nodes.look().await;
         for ((node, look), (text, _)) in self.nodes.iter().zip(&again).zip(&prepared) {
             let as_it_was = look.as_ref().is_ok_and(|it| it.text.as_ref() == Some(text));
@@ -188,7 +189,7 @@ impl RedlockNodes {
             let same_life = Marker::parse(&now).is_some_and(|now| {
                 now.incarnation == serving.incarnation && now.state == MarkerState::Serving
             });
-            // Another operator who provisions may have been faster.
+            // Another operator may have provisioned the node first.
             if !done && !same_life {
                 return Err(self.stopped(node, &self.nodes.look_at(node).await));
             }
@@ -196,7 +197,8 @@ impl RedlockNodes {
         self.as_ordered(&self.nodes.look().await, longest, above)
     }
 
-    /// Whether nodes that another operator has brought into service are as ordered here, too.
+    /// Checks that nodes that another operator has brought into service have the settings of this
+    /// call.
     fn as_ordered(
         &self,
         looks: &[Result<Look, NodeError>],
@@ -246,17 +248,17 @@ impl RedlockNodes {
         }
     }
 
-    /// Takes a node out of service for good: it refuses everything from then on.
+    /// Takes a node out of service permanently: it refuses everything from then on.
     ///
-    /// To replace a node, retire it, or know that it is gone for good; then heal the new one under
-    /// a URL that names it instead of the old one; then hand out that URL.
+    /// To replace a node: retire it, or make sure that it will never come back. Then heal the new
+    /// node under a URL that names it instead of the old one. Then give that URL to all clients.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] if it is none of the nodes, [`ErrorKind::Unavailable`] if it
-    /// does not answer.
+    /// [`ErrorKind::InvalidInput`] if the address is none of the nodes, [`ErrorKind::Unavailable`]
+    /// if the node does not answer.
     ///
     /// # Cancel safety
-    /// It may or may not be retired, and can be sent again.
+    /// The node may or may not be retired. The call can be repeated.
     pub async fn retire(&self, address: &str) -> Result<(), Error> {
         let (_, node) = self.find(address)?;
         loop {

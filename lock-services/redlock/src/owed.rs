@@ -14,17 +14,18 @@ use lock_core::backend::{
     support::{Tasks, lock},
 };
 
-/// How many ends one node is owed at most. Of more, those that matter for the shortest time are
-/// forgotten.
+/// The greatest number of ends that are kept for one node. If there are more, the ends that matter
+/// for the shortest time are forgotten.
 const MOST: usize = 1000;
 
-/// How long it takes until a node that was not reached is asked again.
+/// The pause before a node that was not reached is asked again.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// The ends of attempts that one node has not answered. It may keep a lease of such an attempt: it
-/// ran a request, and its server was started again, with its data, before it ran the end.
+/// The ends of attempts that one node has not answered. The node may keep a lease of such an
+/// attempt: if it ran a request, and its server was started again, with its data, before it ran the
+/// end.
 ///
-/// Each of them may be run twice, and later than the attempt matters.
+/// Each end may be run twice, and also when the attempt does not matter any more.
 #[derive(Default)]
 pub(super) struct Owed {
     state: Mutex<State>,
@@ -32,30 +33,31 @@ pub(super) struct Owed {
 
 #[derive(Default)]
 struct State {
-    /// Each with the moment at which no lease of its attempt is left. The first ends come first.
+    /// The ends, each with the moment at which no lease of its attempt is left. The earliest
+    /// moments come first.
     ends: VecDeque<(Moment, Arc<Call>)>,
-    /// Whether a task sends them.
+    /// Whether a task sends the ends.
     is_seen_to: bool,
 }
 
-/// The one task that sends them. If its runtime ends, the next end begins another one.
+/// Stands for the only task that sends ends. If its runtime ends, the next end begins another task.
 struct SeesTo {
     node: Arc<Node>,
     is_done: bool,
 }
 
 impl Node {
-    /// Sends the end of an attempt again and again until the node has answered, or until it can
-    /// have no lease of the attempt any more. No caller waits for that.
+    /// Sends the end of an attempt again and again until the node has answered, or until the node
+    /// can have no lease of the attempt any more. No caller waits for that.
     ///
     /// # Panics
     /// Outside a Tokio runtime.
     pub(super) fn owe(self: &Arc<Self>, end: &Arc<Call>) {
-        // A node to which this client never had a connection has run no request of it.
+        // A node to which this client never had a connection has run no request of this client.
         let Some(longest) = self.longest() else {
             return;
         };
-        // Twice: the lease is counted by the clock of the node.
+        // The time is doubled, because the lease is counted by the clock of the node.
         let until = self.runtime.now() + longest * 2;
         if self.owed.add(until, Arc::clone(end)) {
             let task = SeesTo {
@@ -68,7 +70,8 @@ impl Node {
 
     async fn send_what_is_owed(&self) {
         while let Some(end) = self.owed.first(self.runtime.now()) {
-            // After a time without an answer it is sent once more: its connection may be broken.
+            // After a time without an answer the end is sent once more, because the connection may
+            // be broken.
             match self.runtime.timeout(SILENT, self.ask(&end)).await {
                 Some(Ok(_)) => self.owed.remove(&end),
                 Some(Err(error)) if error.has_nothing() => self.owed.remove(&end),
@@ -89,7 +92,7 @@ impl Owed {
         !mem::replace(&mut state.is_seen_to, true)
     }
 
-    /// The first that still matters. If there is none, the task has ended.
+    /// The first end that still matters. `None` ends the task.
     fn first(&self, now: Moment) -> Option<Arc<Call>> {
         let mut state = self.state();
         while state
@@ -141,7 +144,7 @@ mod tests {
         Arc::new(Call::new(&scripts::CANCEL, &["key"]))
     }
 
-    /// Catches: ends of a node that is gone, which are sent or kept for ever; or two tasks.
+    /// Catches: the ends for a node that is gone are sent or kept for ever, or there are two tasks.
     #[test]
     fn an_end_is_owed_until_it_is_answered_or_over() {
         let (owed, [one, other, late]) = (Owed::default(), [end(), end(), end()]);
@@ -158,7 +161,7 @@ mod tests {
         assert!(owed.add(at(30), one), "the task has ended");
     }
 
-    /// Catches: a node that is silent for long, and takes all memory.
+    /// Catches: the ends for a node that is silent for a long time take all memory.
     #[test]
     fn of_too_many_ends_the_first_are_forgotten() {
         let (owed, first) = (Owed::default(), end());

@@ -1,4 +1,4 @@
-//! The scripts, each put together from its own text and the parts that it begins with.
+//! The scripts. Each is put together from its own text and the parts that it begins with.
 
 use std::sync::LazyLock;
 
@@ -52,8 +52,8 @@ const PARTS: [(&str, &str); 8] = [
     part!("lease"),
 ];
 
-/// The first line has the flags, the second one says with which parts a script begins. Without
-/// comments, because servers keep every script.
+/// The text of a whole script. The first line has the flags, and the second line names the parts
+/// with which a script begins. Comments are removed, because servers keep every script in memory.
 fn assembled(text: &str) -> String {
     let (flags, body) = text.split_once('\n').unwrap_or((text, ""));
     let names = body.lines().next().unwrap_or_default();

@@ -13,7 +13,7 @@ use lock_core::{
     backend::{AttemptRef, Lease, RenewRequest, Renewed},
 };
 
-/// Everything that the nodes are asked for.
+/// The operations of a lock service at the nodes.
 #[derive(Debug)]
 pub(super) struct Service {
     pub(super) nodes: Nodes,
@@ -22,7 +22,7 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// Renews leases at all nodes; each needs a majority.
+    /// Renews leases at all nodes. Each lease needs a majority.
     pub(super) async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
         let asked = self.nodes.runtime.now();
         let lease_key = |lease: &RenewRequest| self.keys.lease(lease.sequencer.resource());
@@ -83,7 +83,7 @@ impl Service {
         answers.collect()
     }
 
-    /// Ends a lease at all nodes. It was there if a majority had it.
+    /// Ends a lease at all nodes. The lease was held if a majority had it.
     pub(super) async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
         let (resource, digest) = (lease.resource(), lease.holder().digest());
         let keys = [
@@ -124,8 +124,8 @@ impl Service {
         }
     }
 
-    /// Ends an attempt at all nodes. With a majority of them it can have no majority any more. The
-    /// others are seen to later.
+    /// Ends an attempt at all nodes. After the answers of a majority, the attempt can have no
+    /// majority any more. The end is sent to the other nodes later.
     pub(super) async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
         let (resource, digest) = (&attempt.resource, attempt.holder.digest());
         let keys = [
@@ -161,12 +161,12 @@ impl Service {
     }
 }
 
-/// Nodes that had a lease, and those that had it not.
+/// The number of nodes that had a lease, and of nodes that did not have it.
 #[derive(Clone, Copy, Debug)]
 struct Tally {
     had: usize,
     open: usize,
-    /// A node refused a time to live that is longer than was agreed.
+    /// Whether a node refused a ttl that is longer than was agreed.
     too_long: bool,
 }
 
@@ -184,7 +184,7 @@ impl Tally {
         self.open -= 1;
     }
 
-    /// Whether a majority had it, once that is certain.
+    /// Whether a majority had the lease, once that is certain.
     const fn decided(self, majority: usize) -> Option<bool> {
         if self.had >= majority {
             Some(true)

@@ -13,11 +13,11 @@ use lock_core::{
 };
 use palisade_redis::independent;
 
-/// How many nodes there may be.
+/// The number of nodes that there may be.
 const NODES: std::ops::RangeInclusive<usize> = 3..=15;
 
-/// Reads a URL, and the files that it names: the address of each node, and a client that connects
-/// when it is asked to.
+/// Reads a URL, and the files that it names. Returns the address of each node, with a client that
+/// connects when it is first used.
 pub(super) fn read(options: &ConnectOptions) -> Result<(Vec<(String, Client)>, Settings), Error> {
     let bounds = Duration::from_millis(5)..=Duration::from_secs(10);
     let mut settings = options.read(Duration::from_millis(250), bounds)?;

@@ -1,4 +1,4 @@
-//! Takes in a node that has lost its state: deletes all that it still has, and begins a new
+//! Takes in a node that has lost its state: deletes all keys that it still has, and begins a new
 //! incarnation.
 
 use super::{
@@ -13,22 +13,22 @@ use super::{
 };
 use lock_core::Error;
 
-/// About how many keys a node looks at at a time.
+/// The approximate number of keys that a node looks at at a time.
 const PAGE: usize = 500;
 
 /// The result of a page of deletions.
 enum Cleared {
-    /// Go on with this cursor, or be done if it is 0.
+    /// The deletions go on with this cursor. 0 means that all pages are done.
     Next(String),
     /// Another operator is clearing the node, or has taken it in.
     Other,
 }
 
 impl RedlockNodes {
-    /// Deletes all that a node has. Returns the incarnation in which it is to be healed.
+    /// Deletes all keys of a node. Returns the incarnation in which it is to be healed.
     ///
     /// # Cancel safety
-    /// May be repeated until it is done.
+    /// The call may be repeated until it is done.
     pub(super) async fn take_in(
         &self,
         node: &Node,
@@ -36,7 +36,7 @@ impl RedlockNodes {
         sources: &Sources<'_>,
     ) -> Result<String, Error> {
         let clearing = self.mark_clearing(node, look).await?;
-        // A server that is started again meanwhile may have the deleted keys back.
+        // A server that is started again in between may have the deleted keys again.
         let run = node.run_of_server().await;
         let mut run = run.map_err(|error| self.failed(node, &error))?;
         self.clear(node, &mut run, &clearing).await?;
@@ -53,9 +53,9 @@ impl RedlockNodes {
         }
     }
 
-    /// Marks a node as being cleared, which it shows until it is taken in: nothing is served
-    /// meanwhile. The number that it draws is that of this clearing, so that a deletion of an
-    /// earlier one is refused, whatever the node was before.
+    /// Marks a node as being cleared. It has this mark until it is taken in, and does not serve.
+    /// The node draws a number for this clearing, so that a late deletion of an earlier clearing is
+    /// refused, whatever the node was before.
     async fn mark_clearing(&self, node: &Node, look: &Look) -> Result<String, Error> {
         let clearing = blank(MarkerState::Clearing, &look.run_id);
         let marked = node
@@ -67,7 +67,7 @@ impl RedlockNodes {
         }
     }
 
-    /// Deletes all that a node has, as long as it is in this clearing.
+    /// Deletes all keys of a node, as long as it is in this clearing.
     async fn clear(&self, node: &Node, run: &mut Run<'_>, clearing: &str) -> Result<(), Error> {
         for pattern in self.keys.patterns() {
             let mut cursor = "0".to_owned();

@@ -154,7 +154,7 @@ impl Connections {
         }
     }
 
-    /// Reads, beside a transaction that may be writing.
+    /// Reads, while another transaction may be writing.
     pub(super) async fn read<T>(
         &self,
         read: impl for<'c> FnOnce(&'c mut SqliteConnection) -> Read<'c, T>,

@@ -1,5 +1,5 @@
--- All that one request has to know of a lease, in one row.
--- ?1 lease, ?2 kept digest of the holder, ?3 attempt, or '' for the whole acquisition
+-- Everything that one request has to know about a lease, in one row. ?1 lease, ?2 kept digest of
+-- the holder, ?3 attempt, or '' for the whole acquisition
 SELECT coalesce(max(l.token, l.revocation), f.token) AS last_token,
        l.token, coalesce(l.holder, '') AS holder, l.expires_at, l.attempts,
        EXISTS (SELECT 1 FROM main.fenced_tombstone t

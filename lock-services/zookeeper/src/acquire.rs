@@ -29,13 +29,13 @@ use lock_core::{
     },
 };
 
-/// How often a directory that another client deletes is made again.
+/// The number of times that a directory is made again that another client deletes.
 const DIRECTORY_ATTEMPTS: u32 = 3;
 
-/// An ensemble needs so long for an election, or a client for its first session.
+/// The time that an ensemble needs for an election, or a client for its first session.
 const ELECTION: Duration = Duration::from_secs(4);
 
-/// After how long a waiter looks again although no watch has fired.
+/// The time after which a waiter looks again although no watch has fired.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 /// The requests of one attempt.
@@ -43,12 +43,13 @@ const LOOK_AGAIN: Duration = Duration::from_secs(15);
 pub(super) struct Attempting<'a> {
     pub(super) service: &'a Service,
     pub(super) request: &'a AcquireRequest,
-    /// Held while a request is under way, and while the attempt waits to be woken.
+    /// The place. It is locked while a request is under way, and while the attempt waits to be
+    /// woken.
     place: sync::Mutex<Option<Place<'a>>>,
-    /// A request needs the place.
+    /// Notifies the wait that a request needs the place.
     sends: Notify,
-    /// Changes when an acquisition was granted for which another attempt waits. Seen before the
-    /// table is read, so that no grant is missed.
+    /// Changes when an acquisition was granted for which another attempt waits. It is marked as
+    /// seen before the table is read, so that no grant is missed.
     granted: Mutex<watch::Receiver<()>>,
 }
 
@@ -56,7 +57,7 @@ pub(super) struct Attempting<'a> {
 #[derive(Debug)]
 pub(super) struct Place<'a> {
     pub(super) entry: Entry<'a>,
-    /// The floor that the node was made with. `None` if the node may have another one by now.
+    /// The floor with which the node was made. `None` if the node may have another floor by now.
     pub(super) floor: Option<Floor>,
     pub(super) watches: Watches,
 }
@@ -131,8 +132,9 @@ impl<'a> Attempting<'a> {
         }
     }
 
-    /// Takes a place, before anything is sent for it. Without the queue it looks first, because
-    /// that costs the servers less than an entry: if the lease is held, that is the answer.
+    /// Takes a place, before anything is sent for it. Without `queue` it first looks at the queue,
+    /// because a look costs the servers less than an entry. If the lease is held, the answer is
+    /// `Held`.
     async fn enter(&self, queue: bool) -> Result<Result<Place<'a>, Reply>, Stop> {
         let (service, request) = (self.service, self.request);
         let (paths, resource) = (&service.paths, &request.attempt.resource);
@@ -167,8 +169,9 @@ impl<'a> Attempting<'a> {
         }))
     }
 
-    /// Creates the node. If no other client came lately, its number shows whether it is already the
-    /// first. Otherwise a look at the queue shows it, which is sent right behind the creation.
+    /// Creates the node. If no other client came recently, the number of the node shows whether it
+    /// is already the first. Otherwise a look at the queue shows this. The look is sent right
+    /// behind the creation.
     async fn create(&self, place: &mut Place<'_>, asked: Moment) -> Result<Option<View>, Stop> {
         let (service, resource) = (self.service, &self.request.attempt.resource);
         let Place { entry, floor, .. } = place;
@@ -203,7 +206,7 @@ impl<'a> Attempting<'a> {
         }
     }
 
-    /// Watches those before the entry. Deletes its predecessor if that holds a lease that is over.
+    /// Watches the nodes before the entry. Deletes the predecessor if its lease has run out.
     async fn wait_behind(&self, place: &mut Place<'_>, ahead: Ahead<'_>) -> Result<Reply, Stop> {
         let most = self.request.max_waiters.map(usize::try_from);
         if most.is_some_and(|most| ahead.count > most.unwrap_or(usize::MAX)) {
@@ -234,11 +237,11 @@ impl<'a> Attempting<'a> {
         })
     }
 
-    /// Answers an acquisition that was granted before: with its lease, if that is still there, and
-    /// the time that is left.
+    /// Answers an acquisition that was granted before. If its lease still exists, the answer is the
+    /// lease with the time that is left.
     ///
-    /// If it is gone, the table says why: it was lost, or the attempt that had it was cancelled
-    /// meanwhile. Only in the first case has the acquisition ended.
+    /// If the lease is gone, the table says why: the lease was lost, or the attempt that had it was
+    /// cancelled. The acquisition has ended only if the lease was lost.
     async fn replay(&self, hold: &Hold, asked: Moment) -> Result<Reply, Stop> {
         let (service, attempt) = (self.service, &self.request.attempt);
         let is_ours = match hold.session.stat(&hold.path).await {
@@ -279,8 +282,9 @@ impl<'a> Attempting<'a> {
         max(left, Ttl::MIN.get())
     }
 
-    /// The error of a look. A place that is lost is forgotten, so that the next look begins at the
-    /// end of the queue, in the next session if this one is over. One that is refused is left.
+    /// The error of a look. A lost place is forgotten, so that the next look begins at the end of
+    /// the queue, in the next session if this session is over. After a refusal the place is given
+    /// up.
     async fn error(&self, place: &mut Option<Place<'a>>, stop: Stop) -> Error {
         let is_over = match (&stop, &mut *place) {
             (Stop::Gone | Stop::Failed(Failure::SessionOver(_)), _) => true,
@@ -301,7 +305,7 @@ impl<'a> Attempting<'a> {
             .table()
             .begin(attempt, self.service.runtime.now());
         let error = match (stop, begun) {
-            // A lease that was looked for was lost: the table knows of it.
+            // A look has not found the lease, and the table says that the acquisition has ended.
             (Stop::Gone, Begun::Ended) => released(),
             (stop, _) => stop.into(),
         };
@@ -311,7 +315,8 @@ impl<'a> Attempting<'a> {
         }
     }
 
-    /// Gives the place to a request that needs it, and goes on after that.
+    /// Waits until a watch fires. Gives the place to a request that needs it, and goes on waiting
+    /// after that.
     async fn watch_fired(&self) {
         loop {
             let mut place = self.place.lock().await;
@@ -324,7 +329,7 @@ impl<'a> Attempting<'a> {
                 () = self.sends.notified() => {}
             }
         }
-        // There will be a place after the next request only.
+        // There is a place only after the next request.
         pending().await
     }
 }
@@ -339,7 +344,7 @@ impl Requests for Attempting<'_> {
         let mut place = self.place.lock().await;
         let Request::Look { queue } = request else {
             self.service.cancel(&self.request.attempt).await?;
-            // The cancel has deleted its node.
+            // The cancel has deleted the node of the place.
             if let Some(mut place) = place.take() {
                 place.entry.done();
             }

@@ -13,7 +13,7 @@ use lock_core::{
 
 /// A lock service on a ZooKeeper ensemble.
 ///
-/// Dropping it ends its session, and with it all leases that it granted.
+/// Dropping it ends its session, and with the session all leases that it granted.
 pub struct ZooKeeperBackend {
     service: Arc<Service>,
     /// Ends when this is dropped.
@@ -21,8 +21,8 @@ pub struct ZooKeeperBackend {
 }
 
 impl ZooKeeperBackend {
-    /// Connects to `zookeeper://[user:password@]HOST[:PORT],../[CHROOT][?session_ms=..]`, of which
-    /// one server has to answer.
+    /// Connects to `zookeeper://[user:password@]HOST[:PORT],../[CHROOT][?session_ms=..]`. One of
+    /// the servers has to answer.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput) for a URL or setting that

@@ -17,10 +17,10 @@ use lock_core::{
     backend::{AttemptRef, Moment},
 };
 
-/// Why a look has no answer.
+/// The reason why a look has no answer.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// The node is gone, and the queue entry or the lease with it.
+    /// The node is gone, and with it the queue entry or the lease.
     Gone,
     Failed(Failure),
     Refused(Error),
@@ -64,15 +64,15 @@ pub(super) struct Entry<'a> {
     pub(super) written: Moment,
     /// Empty until the creation is known to have happened.
     pub(super) path: String,
-    /// As it was when it was created or last looked at.
+    /// The state of the node when it was created, or at the last look.
     pub(super) own: Option<Stat>,
-    /// A creation was sent.
+    /// Whether a creation was sent.
     is_sent: bool,
-    /// The node is a lease, or gone.
+    /// Whether the node has become a lease, or is gone.
     is_done: bool,
 }
 
-/// The queue and the own node, as one look shows them.
+/// The result of one look: the queue, and the entry's own node.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) queue: Queue,
@@ -94,8 +94,8 @@ impl View {
 }
 
 impl<'a> Entry<'a> {
-    /// Comes before anything is sent: from here on the table knows the node that may have to be
-    /// deleted. `None` if the attempt has ended.
+    /// Makes an entry, before anything is sent. From here on the table knows the node that may have
+    /// to be deleted. `None` if the attempt has ended.
     pub(super) fn enter(
         service: &'a Service,
         attempt: &'a AttemptRef,
@@ -124,8 +124,8 @@ impl<'a> Entry<'a> {
 
     /// Sends the creation of the node. `None` if the attempt was cancelled.
     ///
-    /// Checking that and sending are one step: a cancel that comes later asks the servers later,
-    /// and finds the node.
+    /// The check and the sending are one step: a cancel that comes later asks the servers later, so
+    /// it finds the node.
     pub(super) fn create<'b>(
         &mut self,
         session: &'b Session,
@@ -148,12 +148,12 @@ impl<'a> Entry<'a> {
         self.own = Some(stat);
     }
 
-    /// Whether the node is there, unless somebody has deleted it. Looks for it if its creation had
-    /// no answer.
+    /// Whether the node was created. Looks for it if its creation had no answer. Another client may
+    /// have deleted it since.
     ///
-    /// A creation that is under way on this connection comes before this look. If it was on one
-    /// that broke, the servers have either taken it, and decided it before the sync, or they will
-    /// refuse it.
+    /// A creation that is under way on this connection comes before this look. If it was sent on a
+    /// connection that broke, the servers have either accepted it, and decided it before the sync,
+    /// or they will refuse it.
     pub(super) async fn is_created(&mut self) -> Result<bool, Failure> {
         if !self.path.is_empty() || !self.is_sent {
             return Ok(!self.path.is_empty());
@@ -175,8 +175,8 @@ impl<'a> Entry<'a> {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Looks at the queue. In the same round trip it looks at the node itself, unless a watch shows
-    /// that it is there.
+    /// Looks at the queue. In the same round trip it looks at the entry's own node, unless a watch
+    /// shows that this node exists.
     pub(super) async fn look(&self, is_shown: bool) -> Result<View, Failure> {
         let nodes = self.session.children(&self.directory);
         let own = (!is_shown).then(|| self.session.stat(&self.path));
@@ -209,7 +209,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Says that the node is a lease, or gone: it is left as it is.
+    /// Notes that the node is a lease, or gone. Then the drop of the entry leaves it alone.
     pub(super) const fn done(&mut self) {
         self.is_done = true;
     }

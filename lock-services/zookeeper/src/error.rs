@@ -13,8 +13,8 @@ pub(super) enum Failure {
     BadVersion,
     /// The node is there already. Nothing changed.
     NodeExists,
-    /// The session is over, and its nodes are gone with it. Nothing that it asked for will still
-    /// happen.
+    /// The session is over, and its nodes are gone with it. No request of the session will still be
+    /// carried out.
     SessionOver(ZooKeeperError),
     /// The servers refused. Nothing changed.
     Refused(ZooKeeperError),

@@ -1,4 +1,4 @@
-//! The numbers that are added to that of a transaction to make a token.
+//! Floors: the numbers that are added to the number of a transaction to make a token.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use lock_core::{
     Error, ErrorKind, FencingToken, InitialToken, ResourceName, backend::support::lock,
 };
 
-/// How many floors are remembered. One that is not costs a round trip.
+/// The number of floors that are remembered. A floor that is not remembered costs a round trip.
 const REMEMBERED_MAX: usize = 10_000;
 
 /// The floor of a resource as it was when it was read.
@@ -22,12 +22,12 @@ pub(super) struct Floor {
     /// The transaction that last wrote the lock directory. A client that changes a floor
     /// writes the directory, too.
     pub(super) directory: i64,
-    /// The session that read it, and that hears of changes.
+    /// The session that read the floor, and that is notified of changes.
     session: i64,
 }
 
 impl Floor {
-    /// Refuses a floor that must be a mistake.
+    /// Refuses a floor that is so far ahead that it must be a mistake.
     pub(super) fn check(
         &self,
         wanted: FencingToken,
@@ -56,9 +56,9 @@ pub(super) fn token(floor: u64, created: i64) -> Result<FencingToken, Error> {
 
 /// The floors that were read, so that an acquire need not read them.
 ///
-/// When a lock directory is written or deleted, the servers say so before they answer any later
-/// request. So when an answer has arrived, it is known whether what is remembered was still true
-/// when the answer was given.
+/// When a lock directory is written or deleted, the servers notify the client before they answer
+/// any later request. So when an answer has arrived, the client knows whether a remembered floor
+/// was still right when the answer was given.
 #[derive(Debug)]
 pub(super) struct Floors {
     initial: InitialToken,
@@ -71,17 +71,18 @@ struct Known {
     floor: Floor,
     /// A watch of the lock directory.
     watch: Watch,
-    /// We have changed it since.
+    /// Whether this client has changed the floor since.
     is_old: bool,
-    /// The number that our next contender gets if the queue is empty and no other client
-    /// comes first.
+    /// The number that the next contender of this client gets if the queue is empty and no other
+    /// client comes first.
     next: Option<i32>,
-    /// Last time another client came first.
+    /// Whether another client came first the last time.
     is_busy: bool,
 }
 
 impl Known {
-    /// Another session may hear of a change later than this one has its answers.
+    /// Whether the floor is still right. The session has to be the same, because another session
+    /// may be notified of a change later than this session has its answers.
     fn is_still(&self, floor: &Floor) -> bool {
         let is_same = |floor: &Floor| (floor.session, floor.directory);
         is_same(&self.floor) == is_same(floor) && !self.is_old && !self.watch.has_fired()
@@ -100,8 +101,8 @@ impl Floors {
         self.initial
     }
 
-    /// The floor as it was last read. If it was not, reads it, and makes it and the lock directory
-    /// if they are missing.
+    /// The floor as it was last read. If it was not read yet, reads it, and makes it and the lock
+    /// directory if they are missing.
     pub(super) async fn remembered(
         &self,
         session: &Session,
@@ -133,7 +134,8 @@ impl Floors {
     }
 
     /// Whether the number of a contender that was just created shows that it is the first in the
-    /// queue: those up to the last one of ours are gone, and no client has come in between.
+    /// queue: all contenders up to the last one of this client are gone, and no client has come in
+    /// between.
     pub(super) fn is_first(&self, resource: &ResourceName, floor: &Floor, number: i32) -> bool {
         let mut all = self.all();
         let Some(known) = all.get_mut(resource) else {
@@ -144,8 +146,8 @@ impl Floors {
         is_first
     }
 
-    /// A contender that was the first is gone, and so are all before it. When it was created, this
-    /// transaction was the last that had written the lock directory.
+    /// Notes that a contender that was the first is gone, and all before it. When it was created,
+    /// `directory` was the last transaction that had written the lock directory.
     pub(super) fn is_gone(&self, resource: &ResourceName, number: i32, directory: i64) {
         if let Some(known) = self.all().get_mut(resource)
             && known.floor.directory == directory
@@ -154,7 +156,7 @@ impl Floors {
         }
     }
 
-    /// The floor as it is.
+    /// Reads the present floor.
     pub(super) async fn read(
         &self,
         session: &Session,
@@ -191,8 +193,8 @@ impl Floors {
         }
     }
 
-    /// Creates what a resource needs: its floor, no lower than it is known to have been, and its
-    /// lock directory.
+    /// Creates the nodes that a resource needs: its floor, which is not lower than the last known
+    /// floor, and its lock directory.
     pub(super) async fn make(
         &self,
         session: &Session,
@@ -212,8 +214,8 @@ impl Floors {
         unless_there(session.create(&paths.floor(resource), &encode(value)).await)
     }
 
-    /// Forgets the version, because we have changed the node: its floor is known, its version is
-    /// not.
+    /// Forgets the version of the node, because this client has changed the node. Its floor is
+    /// known, but its version is not.
     pub(super) fn forget_version(&self, resource: &ResourceName) {
         if let Some(known) = self.all().get_mut(resource) {
             known.is_old = true;

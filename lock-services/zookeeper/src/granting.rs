@@ -1,4 +1,4 @@
-//! The entry is the first in the queue: it becomes a lease.
+//! The step by which the first entry in the queue becomes a lease.
 
 use std::{cmp::max, sync::Arc};
 
@@ -17,7 +17,7 @@ use lock_core::{
     backend::{Grant, Lease},
 };
 
-/// How often a floor that others keep changing is read again.
+/// The number of times that a floor is read again if others keep changing it.
 const BIND_ATTEMPTS: u32 = 20;
 
 impl Attempting<'_> {
@@ -30,11 +30,11 @@ impl Attempting<'_> {
         let is_same = floor.is_some_and(|floor| service.floors.is_still(resource, &floor));
         let directory = floor.map_or(0, |floor| floor.directory);
         if !is_enough || !is_same {
-            // If this has no answer, the next look does it once more.
+            // If this has no answer, the next look does it again.
             *floor = None;
             token = self.bind(entry, own).await?;
         } else if service.runtime.now().since(entry.written) > ttl / 4 {
-            // It has waited for so long that little is left of the ttl that others grant it.
+            // The entry has waited for so long that little is left of the ttl that others see.
             let now = service.runtime.now();
             let data = entry.note.encode();
             match entry.session.set_data(&entry.path, &data, None).await {
@@ -46,9 +46,9 @@ impl Attempting<'_> {
         self.grant(place, token, directory)
     }
 
-    /// Writes the floor that counts into the node, and into that of the resource if it has a lower
-    /// one. The same step checks that the node is still there, so a client that has lost its lease
-    /// cannot do it.
+    /// Writes the floor that counts into the node of the entry. If the floor of the resource is
+    /// lower, it is raised. The same step checks that the node of the entry still exists, so a
+    /// client that has lost its lease cannot do this.
     async fn bind(&self, entry: &mut Entry<'_>, own: Stat) -> Result<FencingToken, Stop> {
         let (service, resource) = (self.service, &self.request.attempt.resource);
         let wanted = self.request.floor.map_or(0, FencingToken::get);

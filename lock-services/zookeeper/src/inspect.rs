@@ -17,10 +17,10 @@ use lock_core::{
     backend::{Forced, repeat, support::lock},
 };
 
-/// How many resources are looked at at the same time.
+/// The number of resources that are looked at at the same time.
 pub(super) const AT_ONCE: usize = 32;
 
-/// How often it is tried to end a lease that its holder keeps changing.
+/// The number of tries to end a lease that its holder keeps changing.
 const FORCE_ATTEMPTS: u32 = 20;
 
 impl Service {
@@ -58,10 +58,10 @@ impl Service {
         Ok(listed)
     }
 
-    /// The first in the queue, as it is shown to others.
+    /// The view that others get of the first in the queue.
     ///
-    /// Only its process knows how much time a lease has left. For one of another process its ttl is
-    /// shown, which is the most that it can be.
+    /// Only the process of a lease knows how much time the lease has left. For a lease of another
+    /// process the ttl is shown, which is the most that can be left.
     fn seen(
         &self,
         session: &Session,
@@ -78,7 +78,8 @@ impl Service {
             let remaining = ours.map_or(note.ttl.get(), |deadline| deadline.since(now));
             HolderView::of_digest(&note.holder, token, remaining).metadata(note.metadata.clone())
         } else {
-            // A node of another library: its name, and what that library wrote.
+            // This is a node of another library. The view has its name and the text that the
+            // library wrote.
             let token = floors::token(0, first.created)?;
             let name = first.path.rsplit('/').next().unwrap_or_default();
             let text = String::from_utf8_lossy(&first.data);
@@ -89,7 +90,7 @@ impl Service {
         Ok(Inspection::new(Some(holder)).waiters(waiters))
     }
 
-    /// Ends a lease by force, and asks again if there is no answer.
+    /// Ends a lease by force, and sends the request again if there is no answer.
     pub(super) async fn force_release(
         &self,
         resource: &ResourceName,
@@ -101,8 +102,8 @@ impl Service {
     }
 
     /// Deletes the node, and lifts the floor by one in the same step. This makes room for a token
-    /// between that of the lease and the next one, whose node may have been created right behind
-    /// it.
+    /// between the token of the lease and the next token. The next node may have been created right
+    /// behind the node of the lease.
     ///
     /// `lost` is an earlier change whose answer was lost.
     async fn force_once(
@@ -137,8 +138,8 @@ impl Service {
             let revocation = floors::token(lifted, held.created)?;
             let (path, note) = (self.paths.floor(resource), floors::encode(lifted));
             let directory = self.paths.directory(resource);
-            // The directory comes before the node, because a client that has heard that the node
-            // is gone must have heard before that the floor has changed.
+            // The directory comes before the node, because a client must be notified of the change
+            // of the floor before it is notified that the node is gone.
             let changes = [
                 Change::Touch(&directory),
                 Change::Set(&path, &note, floor.own),
@@ -175,7 +176,7 @@ struct Revocation {
 }
 
 impl Revocation {
-    /// Whether the floor is as the change has left it.
+    /// Whether the floor shows that the change was made.
     const fn shows_in(&self, floor: &Floor) -> bool {
         floor.value == self.lifted && floor.own == self.version.wrapping_add(1)
     }

@@ -7,26 +7,27 @@
 //! it:
 //!
 //! - `session_ms` says how long the servers keep the nodes of a silent client: 100 ms to 24 h, by
-//!   default 30 s; the servers may make it shorter or longer. Waiters of ours act by the ttl of a
-//!   lease, so this is only how long other libraries wait for a client that died.
+//!   default 30 s. The servers may make this time shorter or longer. Our own waiters act by the ttl
+//!   of a lease, so only other libraries wait for this time after a client has died.
 //! - The longest lease is two thirds of the session timeout that the servers agree to. A longer ttl
 //!   is an error.
 //! - All leases end when the [`ZooKeeperBackend`] is dropped.
 //! - With `user:password@` in the URL the client authenticates by digest, and only that user may
-//!   use its nodes: other clients of the same locks need the same login. Without a login, anybody
-//!   who can reach the servers may change the nodes.
+//!   use the client's nodes. So other clients of the same locks need the same login. Without a
+//!   login, anybody who can reach the servers may change the nodes.
 //! - There is NO TLS: if others can listen to the network, use a tunnel.
 //!
 //! # Limits
-//! Several holds of an [`Owner`](lock_core::Owner), and several resources in one step:
+//! Several holds of an [`Owner`](lock_core::Owner), and several resources in one step, fail with
 //! [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported).
 //!
 //! A lease belongs to the session, and so to the process, that acquired it. Anybody may release it,
-//! but another process can neither renew it nor cancel its attempt, held or in the queue
-//! ([`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported)), nor replay its acquisition: to
-//! that process the resource is held. A cancel does NOT see an attempt of another process that is
-//! not in the queue yet. Several gateways behind one balancer therefore need another lock service,
-//! or a balancer that keeps each client with its gateway.
+//! but another process can neither renew it nor cancel its attempt, whether it holds the lease or
+//! waits in the queue ([`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported)). Another
+//! process cannot replay the acquisition either: to that process the resource is held. A cancel
+//! does NOT find an attempt of another process that is not in the queue yet. Several gateways
+//! behind one balancer therefore need another lock service, or a balancer that keeps each client
+//! with its gateway.
 //!
 //! # How it works
 //! ## Nodes
@@ -35,62 +36,65 @@
 //! | node | kind | data | what |
 //! |---|---|---|---|
 //! | `locks/NAME` | persistent | none | the lock directory of a resource |
-//! | `locks/NAME/_c_UUID-lock-N` | ephemeral, sequential | who, for how long | a queue entry |
+//! | `locks/NAME/_c_UUID-lock-N` | ephemeral, sequential | holder, ttl | a queue entry |
 //! | `floors/NAME` | persistent | a number | the floor of its tokens |
 //!
 //! NAME is the resource, with `/` as `%2F` and `%` as `%25`. A resource that was locked once leaves
-//! two small nodes for ever; deleting those of an idle resource loses its floor and nothing else.
+//! two small nodes for ever. If these nodes of an idle resource are deleted, only its floor is
+//! lost.
 //!
-//! The names are Curator's, and an `InterProcessMutex` on `locks/NAME` stands in the same queue as
-//! our clients. So does a `Lock` of kazoo with `extra_lock_patterns=["-lock-"]`. Read and write
-//! locks of either library are NOT honoured. All clients of one resource have to use the same
+//! The names are Curator's, and an `InterProcessMutex` on `locks/NAME` waits in the same queue as
+//! our clients. A `Lock` of kazoo with `extra_lock_patterns=["-lock-"]` waits there, too. Read and
+//! write locks of either library are NOT honoured. All clients of one resource have to use the same
 //! ensemble, and clients of other libraries get no token.
 //!
 //! ## Tokens
 //! A token is the number of the transaction that created our node (`czxid`), plus the floor of the
 //! resource. ZooKeeper agrees on these numbers before it answers, so they rise across failovers and
-//! restarts. They do NOT survive when data directories are wiped or restored from a backup: then
-//! the store refuses the low tokens, and the floor repairs them. Sequence numbers cannot be tokens:
-//! they begin again when the directory is deleted, and wrap around at 2^31.
+//! restarts. They do NOT survive when data directories are wiped or restored from a backup. In that
+//! case the store refuses the low tokens, and the floor repairs their order. Sequence numbers
+//! cannot be tokens: they begin again when the directory is deleted, and wrap around at 2^31.
 //!
-//! The floor is written into the node when the node is created. If the floor turns out to have
-//! changed, or a higher one is asked for, the first in the queue writes it again, in one
+//! The floor is written into the node when the node is created. If the floor has changed, or the
+//! acquisition asks for a higher one, the first in the queue writes the floor again, in one
 //! transaction with a check that its node still exists. The floor is never read after that. So a
-//! client that was paused and has lost its node cannot get a token that outranks the present
-//! holder's.
+//! client that was paused and has lost its node cannot get a token above the present holder's
+//! token.
 //!
-//! Each election of a leader adds 2^32 to the numbers, which is half a day in units of 10 µs. That
-//! makes no difference to tokens that began at zero. If a floor near the clock was asked for, as
-//! when a lock service that counted from the clock was replaced, elections may take the tokens
-//! further ahead of the clock than a store considers plausible: give the store a bound of its own.
+//! Each election of a leader adds 2^32 to the numbers, which is half a day in units of 10 µs. This
+//! does not matter for tokens that began at zero. But if ZooKeeper has replaced a lock service that
+//! counted from the clock, acquisitions have asked for a floor near the clock. Then elections may
+//! take the tokens further ahead of the clock than a store considers plausible, so give the store a
+//! bound of its own.
 //!
 //! Changing a floor also writes the lock directory, and a client watches the directories whose
-//! floors it remembers, up to ten thousand. So the client either has been told of a change, or what
-//! it remembers still holds. A server tells a client of changes in their order, and its answers
-//! come in the same order.
+//! floors it remembers, up to ten thousand. So either the client was notified of a change, or the
+//! floor that it remembers is still right. A server notifies a client of changes in their order,
+//! and its answers come in the same order.
 //!
 //! ## Leases
 //! One session per [`ZooKeeperBackend`] owns all its nodes. Within it, each lease has a ttl of its
-//! own, which is written in the node. There are three who delete the node of a lease that is over:
+//! own, which is written in the node. One of three parties deletes the node of a lease that is
+//! over:
 //!
-//! - its process, when the lease was not renewed in time,
+//! - the process of the lease, when the lease was not renewed in time,
 //! - the next in the queue, after it has seen no renewal for a whole ttl, because the process may
-//!   be stopped. Renewals change the node's version, and the deletion is bound to the version,
+//!   be stopped. Renewals change the node's version, and the deletion names the version,
 //! - the servers, together with the session. Other libraries wait for this.
 //!
 //! The deadline of a holder is counted from before its last write to the node, and a lease is at
 //! most two thirds of the session. So the deadline has passed before any of the three may act, and
-//! nothing depends on when a client notices that it is cut off.
+//! it does not matter when a client notices that it is cut off.
 //!
 //! ## Waiting
 //! First come, first served, across all clients of all kinds. Each waiter watches the node ahead of
 //! its own, its predecessor, so a release wakes one waiter. If no other node was ahead, that waiter
 //! is then the first, without another look. It also watches its own node, and the node ahead of its
-//! predecessor. When that one goes, it checks whether its predecessor now holds the lock, and
-//! starts counting the predecessor's ttl. In any case it looks again after 15 s. A waiter that
-//! loses its session goes to the end of the queue. Servers that do not answer are asked again for
-//! 10 s, or until the wait is over; an acquire that does not wait asks them for 4 s. The response
-//! timeout (5 s; 10 ms to 60 s) is that of one request.
+//! predecessor. When the latter is deleted, the waiter checks whether its predecessor now holds the
+//! lock, and starts counting the predecessor's ttl. In any case it looks again after 15 s. A waiter
+//! that loses its session goes to the end of the queue. Servers that do not answer are asked again
+//! for 10 s, or until the wait is over. An acquire that does not wait asks them for 4 s. The
+//! response timeout (5 s; 10 ms to 60 s) is for one request.
 #![forbid(unsafe_code)]
 
 mod acquire;
@@ -119,5 +123,5 @@ pub use self::backend::ZooKeeperBackend;
 /// The kind that errors name and the default issuer.
 const KIND: &str = "zookeeper";
 
-/// How long an ended acquisition is remembered by its process, so that a late request is refused.
+/// The time for which a process remembers an ended acquisition, so that late requests are refused.
 const ENDED_TTL: Duration = Duration::from_secs(60);

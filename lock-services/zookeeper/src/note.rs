@@ -5,15 +5,16 @@ use lock_core::{Holder, Metadata, Ttl};
 /// The author of the node: the first word of its first line.
 const MARK: &str = "palisade/1";
 
-/// The text that our clients write into their nodes, for the next in the queue and for people.
+/// The text that clients of Palisade write into their nodes, for the next in the queue and for
+/// people.
 ///
-/// Text, because kazoo's `contenders()` reads it as text:
-/// `palisade/1 TTL_MS FLOOR HOLDER`, and on the next line the metadata, if any. HOLDER is a digest.
+/// It is text, because kazoo's `contenders()` reads it as text: `palisade/1 TTL_MS FLOOR HOLDER`,
+/// and on the next line the metadata, if any. HOLDER is a digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Note {
-    /// How long the holder may be silent.
+    /// The time for which the holder may be silent.
     pub(super) ttl: Ttl,
-    /// Added to the number of the transaction that created the node, it makes the token.
+    /// The floor. The token is the floor plus the number of the transaction that created the node.
     pub(super) floor: u64,
     pub(super) holder: String,
     pub(super) metadata: Option<Metadata>,
@@ -61,7 +62,7 @@ impl Note {
 mod tests {
     use super::*;
 
-    /// Catches: a reader of the nodes can release a lease.
+    /// Catches: a note that shows the secret, so that a reader of the nodes can release a lease.
     #[test]
     fn a_written_note_is_read_and_shows_no_secret() {
         let holder = Holder::random();
@@ -73,7 +74,7 @@ mod tests {
         }
     }
 
-    /// Catches: data of Curator, of kazoo or of a later version is read as a ttl.
+    /// Catches: data of Curator, of kazoo or of a later version that are read as a ttl.
     #[test]
     fn the_data_of_other_clients_is_no_note() {
         for foreign in [

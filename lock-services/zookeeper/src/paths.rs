@@ -1,10 +1,10 @@
-//! Where everything is kept.
+//! The paths of the nodes.
 
 use percent_encoding::{AsciiSet, percent_decode_str, utf8_percent_encode};
 
 use lock_core::ResourceName;
 
-/// The characters that have a meaning of their own in a path, or would.
+/// The characters that have a meaning in a path or in its escapes.
 const RESERVED: &AsciiSet = &percent_encoding::CONTROLS.add(b'/').add(b'%');
 
 /// The paths under one prefix.
@@ -52,7 +52,7 @@ fn encode(resource: &ResourceName) -> String {
     }
 }
 
-/// The resource whose lock directory has this name. `None` if it is none of ours.
+/// The resource whose lock directory has this name. `None` if it is no name of a resource.
 pub(super) fn resource(directory: &str) -> Option<ResourceName> {
     let name = percent_decode_str(directory).decode_utf8().ok()?;
     ResourceName::new(name.into_owned()).ok()
@@ -62,7 +62,8 @@ pub(super) fn resource(directory: &str) -> Option<ResourceName> {
 mod tests {
     use super::*;
 
-    /// Catches: two names in one directory, or one that ZooKeeper refuses, such as `..`.
+    /// Catches: two resources in one directory, or a directory that ZooKeeper refuses, such as
+    /// `..`.
     #[test]
     fn every_name_is_one_directory_and_comes_back() {
         let paths = Paths::new("/app", "palisade");

@@ -5,11 +5,11 @@ use lock_core::backend::{AttemptId, Runtime};
 /// The text between the identity of a contender and its number: first Curator's, then kazoo's.
 const MARKS: [&str; 2] = ["lock-", "__lock__"];
 
-/// The identity of one attempt to stand in the queue, before the server has numbered it.
+/// The identity of one creation of a queue entry, before the server has numbered it.
 ///
 /// It has Curator's form, `_c_UUID-lock-`. The UUID consists of the attempt and a number that is
-/// drawn for each creation. So a creation whose answer was lost is found again, and not mistaken
-/// for another one.
+/// drawn for each creation. So a creation whose answer was lost can be found again, and is not
+/// mistaken for another creation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Identity(String);
 
@@ -38,7 +38,7 @@ fn of(attempt: AttemptId) -> String {
     format!("_c_{first}-{second}-{third}-")
 }
 
-/// Whether a node belongs to an attempt, in whichever session.
+/// Whether a node belongs to an attempt, in any session.
 pub(super) fn is_of(node: &str, attempt: AttemptId) -> bool {
     node.starts_with(&of(attempt))
 }
@@ -48,14 +48,14 @@ pub(super) fn is_of(node: &str, attempt: AttemptId) -> bool {
 pub(super) struct Queue(Vec<String>);
 
 impl Queue {
-    /// Puts the nodes of a lock directory in order, and leaves out those that are no contenders.
+    /// Puts the nodes of a lock directory in order, and leaves out nodes that are no contenders.
     pub(super) fn new(nodes: Vec<String>) -> Self {
         let numbered = nodes
             .into_iter()
             .filter_map(|node| Some((number(&node)?, node)));
         let mut numbered: Vec<_> = numbered.collect();
-        // Numbers wrap around at 2^31. Those of one queue are close together: one is before another
-        // if the way up to the other is shorter than the way down.
+        // Numbers wrap around at 2^31. The numbers of one queue are close together, so a number is
+        // before another if the way up to the other is shorter than the way down.
         let Some((base, _)) = numbered.first() else {
             return Self(Vec::new());
         };
@@ -91,9 +91,9 @@ impl Queue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ahead<'a> {
     pub(super) count: usize,
-    /// The one right before it.
+    /// The node right before the contender.
     pub(super) next: &'a str,
-    /// The one before that. `None` if the next one is the first.
+    /// The node before `next`. `None` if `next` is the first.
     pub(super) beyond: Option<&'a str>,
 }
 
@@ -107,8 +107,8 @@ pub(super) fn number(node: &str) -> Option<i32> {
     numbers.next_back()
 }
 
-/// The text that a server appends to the name of a sequential node: ten characters, the sign among
-/// them, and eleven for the lowest numbers.
+/// The text that a server appends to the name of a sequential node: ten characters with the sign,
+/// or eleven for the lowest numbers.
 fn numeral(number: i32) -> String {
     format!("{number:010}")
 }
@@ -123,7 +123,7 @@ mod tests {
         Queue::new(nodes.iter().copied().map(String::from).collect()).0
     }
 
-    /// Catches: after two thousand million locks the last in line is served first.
+    /// Catches: after two thousand million locks the last in the queue is served first.
     #[test]
     fn a_line_goes_on_when_the_numbers_wrap_around() {
         let [last, first, second] = ["2147483647", "-2147483648", "-2147483647"]
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(queue(&[kazoos, &last]), [last.as_str(), kazoos]);
     }
 
-    /// As Java's `%010d` prints them.
+    /// The numbers as Java's `%010d` prints them.
     /// Catches: a contender that is overlooked once numbers are negative.
     #[test]
     fn negative_numbers_are_read_at_every_width() {
@@ -169,8 +169,9 @@ mod tests {
     }
 
     proptest! {
-        /// Wherever the counter stands, and however the names are mixed.
-        /// Catches: an order by name, in which kinds of contenders come one after the other.
+        /// The order is right for each value of the counter, and for each mix of names.
+        /// Catches: an order by name, in which all contenders of one kind come before those of the
+        /// other.
         #[test]
         fn a_line_is_in_the_order_of_the_counter(
             first in any::<i32>(),

@@ -7,14 +7,14 @@ use tracing::debug;
 
 use super::{service::Service, table::Leftover};
 
-/// How long to wait between two attempts to delete a node.
+/// The pause between two tries to delete a node.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Runs until it is dropped.
+/// Deletes such nodes until this future is dropped.
 pub(super) async fn run(service: Arc<Service>) {
     let mut removals = FuturesUnordered::new();
     loop {
-        // It is enabled before the table is read, so that nothing new is missed.
+        // The notification is enabled before the table is read, so that nothing new is missed.
         let mut news = pin!(service.reaper.notified());
         news.as_mut().enable();
         let (fresh, next) = service.table().take_leftovers(service.runtime.now());
@@ -28,7 +28,7 @@ pub(super) async fn run(service: Arc<Service>) {
     }
 }
 
-/// Tries until the node is gone, which it is with its session at the latest.
+/// Tries until the node is gone. It is gone with its session at the latest.
 async fn remove(service: &Service, leftover: Leftover) {
     while let Err(failure) = service.remove(&leftover).await {
         debug!(?failure, "a node could not be deleted, trying again");

@@ -28,7 +28,7 @@ pub(super) struct Service {
     pub(super) paths: Paths,
     pub(super) floors: Floors,
     pub(super) runtime: Arc<dyn Runtime>,
-    /// Never held across an await; every step under it is short.
+    /// The lock is never held across an await, and every step under it is short.
     table: Mutex<Table>,
     /// Notified when there is something new for the reaper.
     pub(super) reaper: Notify,
@@ -74,7 +74,8 @@ impl Service {
     /// Deletes a node that was left behind, or finds that it is gone.
     pub(super) async fn remove(&self, leftover: &Leftover) -> Result<(), Failure> {
         match self.delete(leftover).await {
-            // Another client has deleted it, or the servers have, or will before their next grant.
+            // Another client or the servers have deleted the node, or the servers will delete it
+            // before their next grant.
             Ok(()) | Err(Failure::NoNode | Failure::SessionOver(_)) => {
                 self.table().removed(leftover);
                 Ok(())
@@ -88,9 +89,10 @@ impl Service {
         match &leftover.node {
             Node::Path(path) => session.delete(path, None).await,
             Node::Identity(identity) => {
-                // Its creation may still be under way. If it is on this connection, it comes before
-                // what we ask now. If it was on one that broke, the servers have either taken it,
-                // and decided it before the sync, or they will refuse it.
+                // The creation of the node may still be under way. If it was sent on this
+                // connection, it comes before the next request. If it was sent on a connection that
+                // broke, the servers have either accepted it, and decided it before the sync, or
+                // they will refuse it.
                 let directory = self.paths.directory(&leftover.resource);
                 let synced = session.sync(&directory);
                 let nodes = session.children(&directory);

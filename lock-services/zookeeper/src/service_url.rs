@@ -14,7 +14,7 @@ const PORT: u16 = 2181;
 
 /// The settings in the URL of a lock service. Its `Debug` shows no password.
 pub(super) struct ServiceUrl {
-    /// Hosts and ports with commas between, as the client library wants them.
+    /// Hosts and ports, separated by commas, as the client library needs them.
     pub(super) servers: String,
     /// Empty, or it begins with a slash.
     pub(super) chroot: String,
@@ -97,7 +97,8 @@ mod tests {
         assert_eq!(url.session_timeout, Duration::from_secs(4));
     }
 
-    /// Catches: a part of a URL that has no effect is ignored, or the error shows the password.
+    /// Catches: a part of a URL that would have no effect is ignored, or the error shows the
+    /// password.
     #[test]
     fn the_error_for_a_wrong_url_shows_no_password() {
         for (url, says) in [

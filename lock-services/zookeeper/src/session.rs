@@ -20,10 +20,10 @@ use lock_core::{
     },
 };
 
-/// After how long a silence a connection is given up for another one.
+/// The length of a silence after which a connection is replaced.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
-/// How long a session has to find another server.
+/// The time that a session has to find another server.
 const RECONNECT_WAIT: Duration = Duration::from_secs(1);
 
 /// One session. Its nodes end with it.
@@ -33,7 +33,8 @@ const RECONNECT_WAIT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Session {
     client: Client,
-    /// With a login, only its user may use our nodes; without one, all users may.
+    /// The rights on the nodes. With a login, only its user may use them. Without a login, all
+    /// users may.
     acls: Acls<'static>,
     response_timeout: Duration,
     runtime: Arc<dyn Runtime>,
@@ -44,7 +45,7 @@ impl Session {
         self.client.session_id().0
     }
 
-    /// Whether the client knows that it is over. The servers may know earlier.
+    /// Whether the client knows that the session is over. The servers may know earlier.
     pub(super) fn is_over(&self) -> bool {
         self.client.state().is_terminated()
     }
@@ -73,12 +74,12 @@ impl Session {
         waited.is_some() && self.is_connected()
     }
 
-    /// How long a lease may be: two thirds of the negotiated time.
+    /// The longest lease: two thirds of the negotiated time.
     ///
     /// A follower reports its clients to the leader every half tick, and the shortest session is
-    /// two ticks. So if a follower dies that has just answered, the leader may count the session
-    /// from a quarter of its length before that answer. The rest is for clocks that run at
-    /// different speeds.
+    /// two ticks. So if a follower has just answered and then dies, the leader may count the
+    /// session from a quarter of its length before that answer. The rest of the third is for clocks
+    /// that run at different speeds.
     pub(super) fn longest_lease(&self) -> Duration {
         self.client.session_timeout() / 3 * 2
     }
@@ -144,8 +145,8 @@ impl Session {
         self.answered(self.client.get_data(path))
     }
 
-    /// A node that can have no children, and a watch of its children, which tells when the node is
-    /// gone.
+    /// Looks at a node that can have no children, with a watch of its children. The watch shows
+    /// when the node is gone.
     pub(super) fn watched(
         &self,
         path: &str,
@@ -158,7 +159,8 @@ impl Session {
         }
     }
 
-    /// The data, and a watch that ends with the next change of the node, or with the session.
+    /// The data of a node, and a watch that fires with the next change of the node, or at the end
+    /// of the session.
     pub(super) fn watched_data(
         &self,
         path: &str,
@@ -183,7 +185,8 @@ impl Session {
         self.answered(self.client.delete(path, version))
     }
 
-    /// Waits until our server has seen everything that was decided before this.
+    /// Waits until the server of this connection has seen everything that was decided before this
+    /// call.
     pub(super) fn sync(&self, path: &str) -> impl Future<Output = Result<(), Failure>> + '_ {
         self.answered(self.client.sync(path))
     }
@@ -207,7 +210,8 @@ impl Session {
         CreateMode::Persistent.with_acls(self.acls)
     }
 
-    /// Waits only so long, as a request may stay in the client while there is no connection.
+    /// Waits for an answer only for the response timeout, because a request may stay in the client
+    /// while there is no connection.
     async fn answered<T, E: Into<Failure>>(
         &self,
         request: impl Future<Output = Result<T, E>>,
@@ -221,13 +225,13 @@ impl Session {
 
 /// One connection of a session.
 ///
-/// On it, news and answers come in the order in which things happened. On the next one, watches
-/// tell what has happened meanwhile, in any order.
+/// On one connection, news and answers come in the order of the changes. On the next connection,
+/// watches report the changes in between in any order.
 #[derive(Debug)]
 pub(super) struct Connection(StateWatcher);
 
 impl Connection {
-    /// Whether it was never lost. Once it was, this is false for ever.
+    /// Whether the connection was never lost. Once it was lost, this stays false.
     pub(super) fn is_unbroken(&mut self) -> bool {
         self.0.changed().now_or_never().is_none()
     }
@@ -236,17 +240,17 @@ impl Connection {
 /// One of several changes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Change<'a> {
-    /// The node has this version.
+    /// Checks that the node has this version.
     Check(&'a str, i32),
-    /// It had this version and has this data.
+    /// Writes the data of a node that has this version.
     Set(&'a str, &'a [u8], i32),
-    /// It was written, with empty data.
+    /// Writes a node, with empty data.
     Touch(&'a str),
-    /// It had this version and is gone.
+    /// Deletes a node that has this version.
     Delete(&'a str, i32),
 }
 
-/// The present session, and how to begin the next one.
+/// The present session, and the means to begin the next one.
 #[derive(Debug)]
 pub(super) struct Sessions {
     servers: Arc<Servers>,
@@ -259,9 +263,9 @@ struct Servers {
     url: ServiceUrl,
     response_timeout: Duration,
     runtime: Arc<dyn Runtime>,
-    /// Never held across an await.
+    /// The lock is never held across an await.
     present: Mutex<Option<Arc<Session>>>,
-    /// Held while a session begins: there is one session, not one for each caller.
+    /// Locked while a session begins, so that there is one session for all callers.
     beginning: tokio::sync::Mutex<()>,
 }
 
@@ -288,7 +292,7 @@ impl Sessions {
         self.tasks.own(work)
     }
 
-    /// The present session, or a new one. Tries once, in turn with all who begin one, and for no
+    /// The present session, or a new one. Tries once. Callers take turns, but no caller waits
     /// longer than one try may take.
     pub(super) async fn get(&self) -> Result<Arc<Session>, Error> {
         let one_try = RECONNECT_WAIT + self.servers.response_timeout;
@@ -298,8 +302,9 @@ impl Sessions {
             .map_err(no_session)
     }
 
-    /// After a while, a session without a server is left to itself and to the holders of leases in
-    /// it, because after an outage the client looks for a server less and less often.
+    /// If a session has had no server for a while, a new session is begun, because after an outage
+    /// the client looks for a server less and less often. The old session stays for the holders of
+    /// leases in it.
     async fn find(&self) -> Result<Arc<Session>, ZooKeeperError> {
         let present = self.servers.present().clone();
         if let Some(session) = present {
@@ -308,8 +313,8 @@ impl Sessions {
             }
             self.servers.leave(&session);
         }
-        // On a task, because others wait for the session, too, and this caller may be kept and not
-        // polled.
+        // The session is begun on a task, because others wait for it, too, and this caller may be
+        // kept and not polled.
         let begun = self.tasks.run(Arc::clone(&self.servers).begin()).await;
         begun.unwrap_or(Err(ZooKeeperError::ClientClosed))
     }
@@ -319,7 +324,7 @@ impl Servers {
     /// Begins a session, which is the present one from then on.
     async fn begin(self: Arc<Self>) -> Result<Arc<Session>, ZooKeeperError> {
         let _turn = self.beginning.lock().await;
-        // Another caller may have begun one in between.
+        // Another caller may have begun a session in between.
         let present = self.present().clone();
         if let Some(session) = present.filter(|session| session.is_connected()) {
             return Ok(session);
@@ -354,7 +359,7 @@ impl Servers {
         })
     }
 
-    /// From now on this is not the present session.
+    /// Notes that this session is not the present one any more.
     fn leave(&self, session: &Arc<Session>) {
         self.present()
             .take_if(|present| Arc::ptr_eq(present, session));

@@ -16,7 +16,7 @@ use lock_core::{
 
 type Key = (ResourceName, Holder);
 
-/// See the module.
+/// The leases, entries and leftovers.
 #[derive(Debug)]
 pub(super) struct Table {
     /// No two leases of one resource live at the same time.
@@ -27,10 +27,10 @@ pub(super) struct Table {
     /// the first request was answered has several.
     entries: HashMap<Key, Vec<Entry>>,
     leftovers: BTreeMap<u64, Leftover>,
-    /// The last one that the reaper has taken.
+    /// The number of the last leftover that the reaper has taken.
     taken: u64,
-    /// An attempt that was cancelled and that this process has never had is refused when it comes
-    /// late. If it is cancelled again, it is looked for again.
+    /// The ended attempts and acquisitions. If an attempt was cancelled that this process has never
+    /// had, its late requests are refused, and a repeated cancel looks for it again.
     tombstones: Tombstones,
     last_number: u64,
 }
@@ -44,18 +44,18 @@ pub(super) struct Hold {
     pub(super) note: Note,
     pub(super) token: FencingToken,
     pub(super) deadline: Moment,
-    /// The latest deadline that was asked for. Before it is promised, a note is written into the
-    /// node that reaches as far.
+    /// The latest deadline that was asked for. Before it is promised, a note with a long enough ttl
+    /// is written into the node.
     promised: Moment,
-    /// The attempts that know of it.
+    /// The attempts that know of the lease.
     attempts: HashSet<AttemptId>,
-    /// A release that has to be remembered has sent its deletion: if the node is gone then, it is
-    /// because of us.
+    /// Whether a release that has to be remembered has sent its deletion. If the node is gone after
+    /// that, this client has deleted it.
     pub(super) has_tombstone: bool,
     number: u64,
     /// The transaction that last wrote the lock directory before the lease was granted.
     pub(super) directory: i64,
-    /// A watch of the node, left over from waiting. It is kept while taking it back would cost the
+    /// A watch of the node from the time of waiting. It is kept because removing it would cost the
     /// servers a request.
     _watch: Option<Arc<Watch>>,
 }
@@ -95,7 +95,8 @@ impl Hold {
         self.holder == holder && self.token == token
     }
 
-    /// A caller is about to ask for this deadline. Returns how far a note has to reach now.
+    /// Notes that a caller is about to ask for this deadline. Returns the moment to which the note
+    /// has to reach now.
     pub(super) fn promise(&mut self, deadline: Moment) -> Moment {
         self.promised = std::cmp::max(self.promised, deadline);
         self.promised
@@ -130,9 +131,9 @@ pub(super) enum Node {
 /// The state of an attempt before anything is sent for it.
 #[derive(Debug)]
 pub(super) enum Begun {
-    /// It, or its acquisition, has ended.
+    /// The attempt, or its acquisition, has ended.
     Ended,
-    /// Its acquisition is granted already.
+    /// The acquisition of the attempt is granted already.
     Held(Box<Hold>),
     New,
 }
@@ -159,8 +160,8 @@ impl Table {
         hold.map_or(Begun::New, |hold| Begun::Held(Box::new(hold.clone())))
     }
 
-    /// Remembers a node that is about to be created. False if the attempt has ended; then none may
-    /// be created.
+    /// Remembers a node that is about to be created. Returns false if the attempt has ended. Then
+    /// the node must not be created.
     #[must_use]
     pub(super) fn enter(
         &mut self,
@@ -179,7 +180,7 @@ impl Table {
         true
     }
 
-    /// Whether an entry is still wanted: not if its attempt was cancelled.
+    /// Whether an entry is still wanted. It is not if its attempt was cancelled.
     pub(super) fn is_wanted(&self, attempt: &AttemptRef, identity: &Identity) -> bool {
         let entries = self.entries.get(&key(attempt));
         entries.is_some_and(|entries| entries.iter().any(|entry| entry.identity == *identity))
@@ -190,10 +191,10 @@ impl Table {
         self.take_entries(attempt, |entry| entry.identity == *identity);
     }
 
-    /// Leaves behind an entry whose attempt has gone, and whose node may be there.
+    /// Makes a leftover of an entry whose caller has gone. The node of the entry may exist.
     ///
-    /// If it was cancelled before, the nodes to delete are listed once more, because they may have
-    /// been created since.
+    /// If the attempt was cancelled before, the nodes to delete are listed once more, because they
+    /// may have been created since.
     pub(super) fn abandon(
         &mut self,
         attempt: &AttemptRef,
@@ -210,7 +211,7 @@ impl Table {
         );
     }
 
-    /// Turns an entry into a lease. False if the attempt was cancelled meanwhile.
+    /// Turns an entry into a lease. The first value is false if the attempt was cancelled before.
     ///
     /// The second value is whether another attempt of the same acquisition waits.
     pub(super) fn hold(
@@ -240,7 +241,7 @@ impl Table {
         (true, self.entries.contains_key(&key(attempt)))
     }
 
-    /// Another attempt gets to know of a lease. False if it has ended meanwhile.
+    /// Notes that another attempt knows of a lease. Returns false if the lease has ended.
     pub(super) fn join(&mut self, attempt: &AttemptRef, token: FencingToken) -> bool {
         if self.tombstones.forbids(attempt) {
             return false;
@@ -253,7 +254,7 @@ impl Table {
         })
     }
 
-    /// A lease, if it lives.
+    /// The lease, if it lives.
     pub(super) fn find(&mut self, lease: &Sequencer, now: Moment) -> Option<&mut Hold> {
         self.expire(now);
         let hold = self.holds.get_mut(lease.resource())?;
@@ -271,7 +272,7 @@ impl Table {
         self.tombstones.how(lease.resource(), lease.holder())
     }
 
-    /// Takes note of a renewal, and returns the deadline. `None` if the lease has ended meanwhile.
+    /// Takes note of a renewal, and returns the deadline. `None` if the lease has ended before.
     pub(super) fn renewed(
         &mut self,
         lease: &Sequencer,
@@ -288,7 +289,7 @@ impl Table {
         Some(new)
     }
 
-    /// The node of a lease is gone.
+    /// Ends a lease whose node is gone.
     pub(super) fn end(
         &mut self,
         resource: &ResourceName,
@@ -304,8 +305,8 @@ impl Table {
         }
     }
 
-    /// Ends an attempt, and returns what has to be deleted for it. `None` if this process knows
-    /// nothing of it.
+    /// Ends an attempt, and returns the nodes that have to be deleted for it. `None` if this
+    /// process does not know the attempt.
     pub(super) fn cancel(&mut self, attempt: &AttemptRef, now: Moment) -> Option<Vec<Leftover>> {
         self.expire(now);
         let is_known = self.is_known(attempt);
@@ -323,7 +324,8 @@ impl Table {
         {
             self.drop_hold(resource, Some(attempt.id));
         }
-        // An acquire that is still under way creates nothing more, and finds its node gone.
+        // An acquire that is still under way creates no further node, and finds that its node is
+        // gone.
         for entry in self.take_entries(attempt, |entry| entry.attempt == attempt.id) {
             let node = Node::Identity(entry.identity);
             self.leave_behind(resource.clone(), entry.session, node, Some(attempt.id));
@@ -356,7 +358,7 @@ impl Table {
         leftovers.cloned().collect()
     }
 
-    /// The nodes to delete that were not taken before, and the moment to ask again.
+    /// The nodes to delete that were not taken before, and the moment at which to ask again.
     pub(super) fn take_leftovers(&mut self, now: Moment) -> (Vec<Leftover>, Moment) {
         self.expire(now);
         let fresh = self.leftovers.range(self.taken + 1..);
@@ -383,7 +385,7 @@ impl Table {
         }
     }
 
-    /// A lease is over, and its node has to be deleted. Returns its holder.
+    /// Makes a leftover of the node of a lease that is over. Returns the holder.
     fn drop_hold(&mut self, resource: &ResourceName, attempt: Option<AttemptId>) -> Option<Holder> {
         let hold = self.take_hold(resource)?;
         let node = Node::Path(hold.path);

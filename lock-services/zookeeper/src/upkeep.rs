@@ -26,12 +26,12 @@ pub(super) struct Shown {
     pub(super) created: i64,
     pub(super) note: Option<Note>,
     pub(super) data: Vec<u8>,
-    /// How many stand in the queue behind it.
+    /// The number of contenders behind it in the queue.
     pub(super) waiters: usize,
 }
 
 impl Service {
-    /// All requests are sent before the first answer is awaited.
+    /// Renews leases. All requests are sent before the first answer is awaited.
     pub(super) async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
         join_all(leases.iter().map(|lease| self.renew_one(lease))).await
     }
@@ -51,8 +51,9 @@ impl Service {
         };
         session.check(request.ttl)?;
         let sent = {
-            // Several may renew one lease at once. Whichever note is written last, the node has to
-            // show the longest of what they are promised. So a note is made and sent in one step.
+            // Several callers may renew one lease at once. The node has to show the longest of the
+            // promised times, whichever note is written last. So a note is made and sent in one
+            // step.
             let mut table = self.table();
             table.find(lease, asked).map(|hold| {
                 let promised = hold.promise(deadline);
@@ -81,8 +82,8 @@ impl Service {
         }
     }
 
-    /// A node ends with the session of its process, although another process renews it. So nothing
-    /// can be promised for a lease of another process.
+    /// The error for a renewal of a lease of another process. A node ends with the session of its
+    /// process, even if another process renews the lease. So this process can promise nothing.
     async fn renew_elsewhere(&self, lease: &Sequencer) -> Result<Renewed, Error> {
         if self.elsewhere(lease).await?.is_none() {
             return Ok(Renewed::NotHolder);
@@ -144,7 +145,7 @@ impl Service {
         self.table().end(lease.resource(), holder, token, end, now);
     }
 
-    /// The node of a lease of another process, if there is one.
+    /// The node of a lease of another process, if it exists.
     async fn elsewhere(&self, lease: &Sequencer) -> Result<Option<Shown>, Error> {
         let ended = self.table().end_of(lease);
         if ended.is_some() {
@@ -176,8 +177,9 @@ impl Service {
         Ok(())
     }
 
-    /// Only the process of an attempt knows which other attempts have its lease, and only that
-    /// process can keep an acquire that is under way from taking another queue entry.
+    /// The answer to a cancel of an attempt that this process does not know. Only the process of
+    /// the attempt knows which other attempts have its lease, and only that process can keep an
+    /// acquire that is under way from taking another queue entry.
     async fn cancel_elsewhere(&self, attempt: &AttemptRef) -> Result<(), Error> {
         let session = self.session().await?;
         let directory = self.paths.directory(&attempt.resource);
@@ -195,7 +197,7 @@ impl Service {
         Err(error.because("the attempt belongs to the session of another process: cancel it there"))
     }
 
-    /// The first in the queue, after our own leftovers are deleted.
+    /// The first in the queue, after the leftovers of this process are deleted.
     pub(super) async fn first(
         &self,
         session: &Session,
@@ -231,7 +233,7 @@ impl Service {
     }
 }
 
-/// Rounded up, because others count it as the time that they have to wait.
+/// The time in whole milliseconds, rounded up, because others wait for this time.
 fn whole_millis(time: std::time::Duration) -> Ttl {
     let millis = u64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
     Ttl::new(std::time::Duration::from_millis(millis)).unwrap_or(Ttl::MIN)

@@ -16,28 +16,29 @@ use lock_core::backend::Moment;
 
 /// The watches of one entry: of its own node, of its predecessor, and of the node beyond that.
 ///
-/// If the predecessor is the first in the queue, it has a lease. If it does not renew it for a
-/// whole ttl, the entry deletes it: its process has stopped, and its session may last longer. It
-/// counts its lease from before it wrote its node, and the entry counts from after it has seen
-/// that. It has not renewed the lease meanwhile, or the version would be another one.
+/// If the predecessor is the first in the queue, it has a lease. If the lease is not renewed for a
+/// whole ttl, the entry deletes the node of the predecessor, because the predecessor's process has
+/// stopped, and its session may last longer. The predecessor counts its lease from before it wrote
+/// its node, and the entry counts from after it has seen that write. The deletion fails if the
+/// predecessor has renewed the lease in between, because a renewal changes the version of the node.
 ///
-/// If the predecessor is not the first, it may become the first without a change of its node:
+/// If the predecessor is not the first, it may become the first without a change of its node,
 /// because it was granted soon, or because its process has stopped while it waited. So the entry
-/// watches the node beyond it, too, and looks when that is gone. The look goes on while the
-/// predecessor has its turn, so that the answer is there when the turn is over.
+/// also watches the node beyond the predecessor, and looks when that node is gone. The look runs
+/// while the predecessor has its turn, so that the answer has arrived when the turn is over.
 ///
 /// The watches of the own node and of the node beyond are watches of children, which none of these
 /// nodes can have, so they fire for deletions only.
 #[derive(Debug)]
 pub(super) struct Watches {
-    /// The connection on which they were set.
+    /// The connection on which the watches were set.
     connection: Connection,
     own: Option<Arc<Watch>>,
     predecessor: Option<Predecessor>,
-    /// When this is gone, the predecessor may be the first.
+    /// The node beyond the predecessor. When it is gone, the predecessor may be the first.
     beyond: Option<(String, Watch)>,
     silent: Option<Silent>,
-    /// The attempt was woken since they were set.
+    /// Whether the attempt was woken since the watches were set.
     has_woken: bool,
 }
 
@@ -48,14 +49,14 @@ pub(super) struct Predecessor {
     /// `None` if another library wrote it.
     pub(super) note: Option<Note>,
     pub(super) version: i32,
-    /// Fires when it is written or deleted.
+    /// Fires when the node is written or deleted.
     watch: Watch,
-    /// It was the first in the queue when the entry last looked.
+    /// Whether the node was the first in the queue when the entry last looked.
     is_first: bool,
 }
 
-/// A predecessor that was seen as the first in the queue. This outlasts looks and connections, so
-/// that a waiter that is woken again and again for other reasons goes on counting.
+/// A predecessor that was seen as the first in the queue. It is kept across looks and connections,
+/// so that a waiter that is woken again and again for other reasons goes on counting.
 #[derive(Debug)]
 struct Silent {
     path: String,
@@ -75,8 +76,8 @@ impl Watches {
         }
     }
 
-    /// Sets those that are not set, in one round trip, after a look that has shown these nodes
-    /// before the entry. False if one of them is gone.
+    /// Sets the watches that are not set, in one round trip, after a look that has shown these
+    /// nodes before the entry. Returns false if one of the nodes is gone.
     pub(super) async fn set(
         &mut self,
         entry: &Entry<'_>,
@@ -114,7 +115,8 @@ impl Watches {
         }
         match (new_beyond, watched) {
             (_, Some(Err(Failure::NoNode))) => return Ok(false),
-            // A node of another library that we may not look at. The entry does without this watch.
+            // This is a node of another library at which the client may not look. The entry does
+            // without this watch.
             (_, Some(Err(Failure::Refused(_)))) => {}
             (Some(path), Some(watched)) => self.beyond = Some((path.clone(), watched?.1)),
             _ => {}
@@ -139,33 +141,34 @@ impl Watches {
         Ok(true)
     }
 
-    /// Forgets the watches that have fired or are of other nodes.
+    /// Forgets the watches that have fired or that belong to other nodes.
     fn forget_fired(&mut self, path: &str, beyond: Option<&String>) {
         self.own.take_if(|own| own.has_fired());
         self.beyond
             .take_if(|(path, watch)| Some(&*path) != beyond || watch.has_fired());
         self.predecessor.take_if(|known| {
-            // The look was answered before the last node before the entry went.
+            // The look was answered before the last node before the entry was deleted.
             let is_turn = beyond.is_none() && known.watch.is_gone();
             known.path != path || (known.watch.has_fired() && !is_turn)
         });
     }
 
     /// Whether the entry is the first, because its predecessor was the only node before it and is
-    /// gone: no other node can come in between. The servers tell of changes in their order, so by
-    /// then they have told what had happened to the own node and to the floor. No look is needed.
+    /// gone. No other node can come in between. The servers report changes in their order, so they
+    /// have already reported earlier changes of the entry's own node and of the floor. So no look
+    /// is needed.
     pub(super) fn show_turn(&mut self) -> bool {
         let known = self.predecessor.as_ref();
         known.is_some_and(|known| known.is_first && known.watch.is_gone()) && self.show_own()
     }
 
-    /// Whether the own node is still there, as far as the servers have notified.
+    /// Whether the entry's own node still exists, as far as the servers have notified.
     pub(super) fn show_own(&mut self) -> bool {
         let own = self.own.as_ref();
         own.is_some_and(|own| !own.has_fired()) && self.connection.is_unbroken()
     }
 
-    /// The moment at which the predecessor's lease is over unless it is renewed.
+    /// The moment at which the predecessor's lease ends unless it is renewed.
     pub(super) fn silent_until(&mut self, now: Moment) -> Moment {
         let known = self.predecessor.as_ref();
         let Some(first) = known.filter(|known| known.is_first) else {
@@ -190,8 +193,8 @@ impl Watches {
         self.predecessor.as_ref()
     }
 
-    /// Waits until something has changed before the entry, or may have. After that, waits for ever
-    /// until they are set again.
+    /// Waits until something has changed before the entry, or may have changed. After that it waits
+    /// for ever, until the watches are set again.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -208,7 +211,8 @@ impl Watches {
         self.has_woken = true;
     }
 
-    /// The watch of the own node. It is worth keeping, because removing it costs a request.
+    /// Takes the watch of the entry's own node. The watch is kept, because removing it costs a
+    /// request.
     pub(super) fn take_own(&mut self) -> Option<Arc<Watch>> {
         self.own.take()
     }

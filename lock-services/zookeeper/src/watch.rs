@@ -13,7 +13,7 @@ use zookeeper_client::{EventType, OneshotWatcher};
 
 /// A watch of a node, which fires once: for a change, or when the session is over.
 ///
-/// If it is dropped before that, the client removes it, which costs the servers a request.
+/// If the watch is dropped before that, the client removes it, which costs the servers a request.
 pub(super) struct Watch(Mutex<State>);
 
 enum State {
@@ -27,7 +27,7 @@ impl Watch {
         Self(Mutex::new(State::Set(Box::pin(fired))))
     }
 
-    /// Waits until it fires. Returns at once if it has.
+    /// Waits until the watch fires. Returns at once if it has already fired.
     ///
     /// # Cancel safety
     /// Cancel safe: nothing is lost. Only one task may wait.
@@ -35,12 +35,12 @@ impl Watch {
         poll_fn(|cx| self.poll(cx)).await;
     }
 
-    /// Whether it has fired, while no task waits.
+    /// Whether the watch has fired. To be called while no task waits.
     pub(super) fn has_fired(&self) -> bool {
         self.event().is_some()
     }
 
-    /// Whether it has fired because the node was deleted, while no task waits.
+    /// Whether the watch has fired because the node was deleted. To be called while no task waits.
     pub(super) fn is_gone(&self) -> bool {
         self.event() == Some(EventType::NodeDeleted)
     }

@@ -18,7 +18,7 @@ pub(super) struct Attempted<'a> {
     chaos: &'a Chaos,
     request: &'a AcquireRequest,
     requests: BoxedRequests<'a>,
-    /// A copy of an answered request has been kept.
+    /// Whether a copy of an answered request has been kept.
     copied: AtomicBool,
     heard: Heard,
 }

@@ -8,25 +8,26 @@ use lock_core::backend::{Moment, Runtime};
 ///
 /// To the caller a lost request or reply looks like a real one: an error of kind
 /// [`Unavailable`](lock_core::ErrorKind::Unavailable) whose outcome is
-/// [`Unknown`](lock_core::Outcome::Unknown), since a client cannot tell which of the two was lost.
+/// [`Unknown`](lock_core::Outcome::Unknown), because a client cannot know which of the two was
+/// lost.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Nothing: it goes through. Use it in a script to skip calls.
+    /// The request goes through. Use this in a script to skip calls.
     Pass,
-    /// It does not arrive.
+    /// The request does not arrive.
     DropRequest,
-    /// It takes effect, and the reply is lost.
+    /// The request takes effect, but the reply is lost.
     DropReply,
-    /// It arrives only at that time. It is lost if the caller goes away meanwhile.
+    /// The request arrives only at this time. It is lost if the caller goes away before.
     DelayRequest(Until),
-    /// It takes effect at once, but the reply comes only at that time.
+    /// The request takes effect at once, but the reply comes only at this time.
     DelayReply(Until),
-    /// It goes through, and a copy of it arrives with
+    /// The request goes through, and a copy of it arrives with
     /// [`deliver_late`](super::Chaos::deliver_late).
     Duplicate,
-    /// To the caller it is lost. It arrives with [`deliver_late`](super::Chaos::deliver_late),
-    /// wherever the caller is by then.
+    /// To the caller the request is lost. It arrives with
+    /// [`deliver_late`](super::Chaos::deliver_late), whatever the caller does by then.
     Postpone,
 }
 
@@ -40,7 +41,8 @@ pub enum Until {
     Opened(Gate),
 }
 
-/// A gate that stops everything that reaches it until it is opened. Clones are the same gate.
+/// A gate that stops everything that reaches it, until the gate is opened. Clones are the same
+/// gate.
 #[derive(Clone, Debug, Default)]
 pub struct Gate {
     state: Arc<watch::Sender<State>>,

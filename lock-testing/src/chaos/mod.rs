@@ -32,10 +32,11 @@ use lock_core::{
     },
 };
 
-/// A wrapper around a lock service that loses, delays and repeats messages as told.
+/// A wrapper around a lock service that loses, delays and repeats messages by a script.
 ///
-/// Unless told otherwise it lets everything through. Clones are the same service. It counts what it
-/// did, so that a test can show that its fault happened: if it did not, nothing was tested.
+/// Without a script it lets everything through. Clones are the same service. It counts its faults,
+/// so that a test can check that its fault happened. If the fault did not happen, nothing was
+/// tested.
 ///
 /// # Examples
 /// A release whose reply is lost is sent again: the client learns that the lease has ended.
@@ -69,7 +70,7 @@ pub struct Chaos {
 }
 
 impl Chaos {
-    /// Puts faults between clients and this service. Delays are by the clock of this runtime.
+    /// Puts faults between clients and this service. Delays follow the clock of this runtime.
     #[must_use]
     pub fn new(service: impl Into<LockService>, runtime: Arc<dyn Runtime>) -> Self {
         Self {
@@ -81,13 +82,13 @@ impl Chaos {
         }
     }
 
-    /// Scripts the fate of the next request of this operation for which nothing is scripted yet.
-    /// Call it several times to make a script.
+    /// Scripts the fault of the next request of this operation that has no scripted fault yet. Call
+    /// this several times to make a script.
     pub fn next(&self, operation: Operation, fault: Fault) {
         lock(&self.script).next(operation, fault);
     }
 
-    /// Sets the fate of every request of this operation for which nothing else is scripted.
+    /// Sets the fault of every request of this operation that has no scripted fault.
     pub fn always(&self, operation: Operation, fault: Fault) {
         lock(&self.script).always(operation, fault);
     }
@@ -97,30 +98,30 @@ impl Chaos {
         self.wake_ups.set(fault);
     }
 
-    /// How many wake-ups have been doubled, made up, or overheard.
+    /// The number of wake-ups that were doubled, made up, or overheard.
     #[must_use]
     pub fn wake_faults(&self) -> usize {
         self.wake_ups.faults()
     }
 
-    /// Whether a lease was handed to a waiter whole, so that no second wake-up would be heard.
+    /// Whether a waiter got a full lease with its wake-up, so that it would hear no second wake-up.
     pub(crate) fn was_whole(&self) -> bool {
         self.wake_ups.was_whole()
     }
 
-    /// Forgets all scripted faults that have not happened yet: every request goes through.
+    /// Forgets all scripted faults that have not happened yet, so that every request goes through.
     pub fn calm(&self) {
         lock(&self.script).clear();
     }
 
-    /// Sends the copies and the postponed requests that have been kept, all at once; their replies
-    /// are lost. Returns how many there were.
+    /// Sends the copies and the postponed requests that have been kept, all at once. Their replies
+    /// are lost. Returns the number of these requests.
     ///
     /// Completes when all have been answered. A late acquire looks once, and takes a place in the
     /// queue if the request was for one.
     ///
     /// # Cancel safety
-    /// Each of them may or may not have arrived. None is kept.
+    /// Each of the requests may or may not have arrived. None is kept.
     pub async fn deliver_late(&self) -> usize {
         let late = std::mem::take(&mut *lock(&self.late));
         let sent = late.len();
@@ -138,14 +139,13 @@ impl Chaos {
         lock(&self.script).counts(operation)
     }
 
-    /// How many faults scripted with [`next`](Chaos::next) have not happened yet.
+    /// The number of faults scripted with [`next`](Chaos::next) that have not happened yet.
     #[must_use]
     pub fn unused(&self) -> usize {
         lock(&self.script).unused()
     }
 
-    /// Sends a request, or applies the scripted fault to it. `lost` is the caller's result if no
-    /// answer comes.
+    /// Sends a request with the scripted fault. `lost` is the caller's result if no answer comes.
     async fn send<T, F>(
         &self,
         sent: Sent,
@@ -158,7 +158,7 @@ impl Chaos {
         self.send_noting(sent, lost, call).await.1
     }
 
-    /// The same, with the fault.
+    /// As `send`. Also returns the fault.
     async fn send_noting<T, F>(
         &self,
         sent: Sent,

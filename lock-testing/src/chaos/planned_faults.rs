@@ -17,13 +17,14 @@ pub(super) struct Script {
 pub struct Counts {
     /// Requests that came from the client.
     pub requests: usize,
-    /// Requests that were lost on the way; also postponed ones, although they arrive later.
+    /// Requests that were lost on the way. Postponed requests count, too, although they arrive
+    /// later.
     pub requests_dropped: usize,
     /// Requests whose reply was lost.
     pub replies_dropped: usize,
     /// Requests that were delayed, on the way there or back.
     pub delayed: usize,
-    /// Late requests that arrived: copies and postponed ones.
+    /// Late requests that arrived: copies and postponed requests.
     pub delivered_late: usize,
 }
 
@@ -45,7 +46,7 @@ impl Script {
         self.next.values().map(VecDeque::len).sum()
     }
 
-    /// The fault for the request that is being sent. Counts both.
+    /// The fault for the request that is being sent. Counts the request and the fault.
     pub(super) fn take(&mut self, operation: Operation) -> Fault {
         let scripted = self.next.get_mut(&operation).and_then(VecDeque::pop_front);
         let fault = scripted.or_else(|| self.always.get(&operation).cloned());

@@ -11,7 +11,7 @@ pub(super) enum Sent {
     /// One request of an attempt.
     Acquire(AcquireRequest, Request),
     Renew(Vec<RenewRequest>),
-    /// With a tombstone or without.
+    /// A release, with a tombstone if the flag is true.
     Release(Sequencer, bool),
     Cancel(AttemptRef),
     Inspect(ResourceName),
@@ -34,7 +34,7 @@ impl Sent {
         }
     }
 
-    /// Sends it. The reply is thrown away, because its caller is gone.
+    /// Sends the request. The reply is dropped, because the caller is gone.
     pub(super) async fn send(self, service: &LockService) {
         match self {
             Self::Acquire(attempt, request) => {

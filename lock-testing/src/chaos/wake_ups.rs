@@ -10,23 +10,23 @@ use lock_core::{
     backend::{AttemptId, AttemptRef, Requests, Wake, support::lock},
 };
 
-/// The fate of each wake-up that a lock service sends to an attempt which waits.
+/// The fault of each wake-up that a lock service sends to a waiting attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WakeFault {
-    /// It arrives.
+    /// The wake-up arrives.
     #[default]
     Pass,
-    /// It arrives twice.
+    /// The wake-up arrives twice.
     Doubled,
-    /// Others arrive before it, although it is not the turn of the attempt.
+    /// Other wake-ups arrive before this one, although it is not the turn of the attempt.
     Early,
-    /// It arrives at another attempt for the same resource, too, unless it is a whole lease, which
-    /// a lock service in this process hands to its own attempt.
+    /// The wake-up also arrives at another attempt for the same resource. A full lease does not,
+    /// because a lock service in this process hands it only to its own attempt.
     Overheard,
 }
 
-/// How often an attempt is woken early.
+/// The number of times that an attempt is woken early.
 const EARLY: usize = 3;
 
 /// The wake-ups of all attempts of a [`Chaos`](super::Chaos).
@@ -34,9 +34,9 @@ const EARLY: usize = 3;
 pub(super) struct WakeUps {
     fault: Mutex<WakeFault>,
     faults: AtomicUsize,
-    /// A lease was handed over whole.
+    /// Whether a full lease was handed over.
     whole: AtomicBool,
-    /// Those that are on their way to another attempt, too.
+    /// The wake-ups that are also on their way to another attempt.
     overheard: Mutex<Vec<(AttemptRef, Wake)>>,
     arrived: Notify,
 }

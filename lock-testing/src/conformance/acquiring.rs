@@ -8,14 +8,14 @@ use lock_core::{
     backend::{AttemptRef, RenewRequest, Renewed, TokioRuntime},
 };
 
-/// A service that counts whole milliseconds may keep a lease for one millisecond longer than it
-/// says.
+/// A service that counts whole milliseconds may keep a lease for one millisecond longer than its
+/// answer says.
 const ROUNDING: Duration = Duration::from_millis(1);
 
-/// How late an answer is looked at in this test.
+/// The delay after which a case looks at an answer.
 const LATE: Duration = Duration::from_millis(100);
 
-/// Clause 1: a later grant has a greater token, however the earlier one ended.
+/// Clause 1: a later grant has a greater token, however the earlier grant ended.
 pub async fn order(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("order"));
     let mut tokens = Vec::new();
@@ -42,7 +42,7 @@ pub async fn order(harness: &impl Harness) {
     );
 }
 
-/// Clause 2: while a lease lives, no other holder gets one; other resources are free.
+/// Clause 2: while a lease lives, no other holder gets the resource. Other resources are free.
 pub async fn exclusion(harness: &impl Harness) {
     let (backend, held) = (harness.backend(), resource("held"));
     let first = request(&held, LONG);
@@ -66,7 +66,7 @@ pub async fn exclusion(harness: &impl Harness) {
     release(&backend, &first, lease).await;
 }
 
-/// Clause 3: the same acquisition sent again is the same grant, and gains no time.
+/// Clause 3: an acquisition that is sent again gets the same grant, and gains no time.
 pub async fn replay(harness: &impl Harness) {
     for _ in 0..TRIES {
         if is_replayed(harness).await.is_some() {
@@ -76,7 +76,7 @@ pub async fn replay(harness: &impl Harness) {
     panic!("{TOO_SLOW}");
 }
 
-/// One try. Nothing if the lease was over before there was an answer.
+/// One try. `None` if the lease ended before there was an answer.
 async fn is_replayed(harness: &impl Harness) -> Option<()> {
     let backend = harness.backend();
     let runtime = backend.runtime();
@@ -84,7 +84,8 @@ async fn is_replayed(harness: &impl Harness) -> Option<()> {
     let first = request(&resource, harness.short());
     let asked = runtime.now();
     let lease = grant(&backend, &first).await;
-    // The first deadline is counted from before its request, the lease from when it arrived.
+    // The first deadline is counted from before its request. The lease is counted from the arrival
+    // of the request.
     let took = runtime.now().since(asked) + ROUNDING;
     let most = std::cmp::max(took, harness.short().get() / 4);
     harness.pass(harness.short().get() / 2).await;
@@ -121,7 +122,8 @@ pub async fn ended_acquisition_stays_ended(harness: &impl Harness) {
     let expired = request(&resource, harness.short());
     grant(&backend, &expired).await;
     harness.pass(harness.past_short()).await;
-    // The expired one first: nothing but its own request has seen its lease end.
+    // The expired acquisition comes first, because then only its own request has seen its lease
+    // end.
     for ended in [expired, released] {
         let mut again = ended.clone();
         again.attempt = AttemptRef::new(&TokioRuntime, resource.clone(), ended.attempt.holder);
@@ -133,7 +135,7 @@ pub async fn ended_acquisition_stays_ended(harness: &impl Harness) {
     assert!(!is_held(&backend, &resource).await);
 }
 
-/// Clause 4: only the acquisition of one resource ends; its holder may acquire others.
+/// Clause 4: only the acquisition of one resource ends. Its holder may acquire other resources.
 pub async fn a_holder_may_acquire_other_resources(harness: &impl Harness) {
     let (backend, first) = (harness.backend(), resource("several"));
     let kept = ResourceName::new(format!("{{{first}}}:kept")).expect("it is short");
@@ -155,7 +157,7 @@ pub async fn a_holder_may_acquire_other_resources(harness: &impl Harness) {
     release(&backend, &kept, kept_grant).await;
 }
 
-/// Clause 5: a lease that is not renewed ends; one that is renewed goes on.
+/// Clause 5: a lease that is not renewed ends, and a lease that is renewed goes on.
 pub async fn expiry(harness: &impl Harness) {
     for _ in 0..TRIES {
         if goes_on_and_ends(harness).await.is_some() {
@@ -165,7 +167,7 @@ pub async fn expiry(harness: &impl Harness) {
     panic!("{TOO_SLOW}");
 }
 
-/// One try. Nothing if the lease was over before there was an answer.
+/// One try. `None` if the lease ended before there was an answer.
 async fn goes_on_and_ends(harness: &impl Harness) -> Option<()> {
     let backend = harness.backend();
     let runtime = backend.runtime();
@@ -220,7 +222,7 @@ pub async fn deadline_counts_from_request(harness: &impl Harness) {
             acquire.await
         }
     };
-    // The service granted it some time between the request and this moment.
+    // The service granted the lease some time between the request and this moment.
     let granted_until = runtime.now() + LONG.get() + ROUNDING;
     let lease = answer
         .expect("the service answers")

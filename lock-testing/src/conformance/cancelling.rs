@@ -33,7 +33,7 @@ pub async fn cancel_leaves_nothing(harness: &impl Harness) {
     }
 }
 
-/// Clause 9: a cancel ends one attempt; the lease ends when no other attempt relies on it, and the
+/// Clause 9: a cancel ends one attempt. The lease ends when no other attempt relies on it, and the
 /// acquisition goes on.
 pub async fn cancel_is_per_attempt(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("cancel-attempt"));
@@ -99,7 +99,8 @@ pub async fn cancelled_at_every_await(harness: &impl Harness) {
     }
 }
 
-/// Drops an acquire at an await, cancels it and looks for remains. False if it completed before.
+/// Drops an acquire at an await, cancels it, and checks that nothing is left. Returns false if it
+/// completed before.
 async fn dropped_at(
     backend: &LockService,
     resource: &ResourceName,
@@ -133,7 +134,7 @@ async fn dropped_at(
     !completed
 }
 
-/// Polls an acquire up to an await, counted from 1, and drops it. True if it completed.
+/// Polls an acquire up to an await, counted from 1, and drops it. Returns true if it completed.
 async fn is_granted_before(backend: &LockService, request: &AcquireRequest, number: usize) -> bool {
     match DropAt::waiting(number).poll(backend.acquire(request)).await {
         None => false,

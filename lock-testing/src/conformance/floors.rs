@@ -52,7 +52,8 @@ pub async fn implausible_floor(harness: &impl Harness) {
     );
     let next = request(&resource, LONG);
     let after = grant(&backend, &next).await;
-    // Far below the poisoned floor: the clock's progress of a few seconds, not a leap to the cap.
+    // The token is far below the implausible floor: it has grown by a few seconds of the clock, and
+    // has not jumped to the greatest token.
     assert!(
         after.token.get() - before.token.get() < 100_000 * 60,
         "the counter was dragged along"

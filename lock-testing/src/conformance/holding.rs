@@ -4,7 +4,7 @@ use lock_core::{
     backend::{AcquireRequest, Grant, LockService, Moment, RenewRequest, Renewed},
 };
 
-/// The same sequencer with another token, and with another holder.
+/// Two copies of the sequencer: one with another token, and one with another holder.
 fn impostors(lease: &Sequencer) -> [Sequencer; 2] {
     let with = |token, holder| {
         Sequencer::new(
@@ -36,7 +36,7 @@ pub async fn renew_never_creates(harness: &impl Harness) {
         !is_held(&backend, &resource).await,
         "an impostor has renewed the lease"
     );
-    // A service may have a shorter way for a renewal to the same ttl.
+    // A service may have a fast path for a renewal to the same ttl.
     for ttl in [LONG, harness.short()] {
         let late = [RenewRequest::new(lease.clone(), ttl)];
         let late = backend.renew(&late).await.remove(0);
@@ -53,7 +53,8 @@ pub async fn renew_never_creates(harness: &impl Harness) {
 pub async fn a_renewal_shortens_nothing(harness: &impl Harness) {
     let backend = harness.backend();
     let of_grant = Promised::by(&backend, LONG, &[harness.short()]).await;
-    // A backend that keeps to the length of the grant says so, and has not promised more.
+    // A backend that keeps the length of the grant says so in its answer, and has not promised
+    // more.
     let lengths = [LONG, harness.short()];
     let of_renewal = Promised::by(&backend, harness.short(), &lengths).await;
     harness.pass(harness.past_short()).await;
@@ -76,7 +77,7 @@ struct Promised {
 }
 
 impl Promised {
-    /// A lease that was granted for this ttl, then renewed to others.
+    /// A lease that was granted for this ttl, and then renewed to other ttls.
     async fn by(backend: &LockService, ttl: Ttl, renewals: &[Ttl]) -> Self {
         let request = request(&resource("promised"), ttl);
         let grant = grant(backend, &request).await;
@@ -96,7 +97,7 @@ impl Promised {
     }
 }
 
-/// Clause 7: a release ends its own lease and no other, and may be sent again.
+/// Clause 7: a release ends its own lease and no other lease, and may be sent again.
 pub async fn release_only_own(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("release"));
     let first = request(&resource, LONG);

@@ -4,7 +4,7 @@ use lock_core::{
     backend::{AcquireRequest, AttemptRef, LockService, RenewRequest, Renewed, TokioRuntime},
 };
 
-/// Clause 16: the lease ends with its last hold, and then the holder may acquire anew.
+/// Clause 16: the lease ends with its last hold, and then the holder may acquire again.
 pub async fn holds_are_given_back_one_by_one(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("holds"));
     if !claims(&backend, Extension::Holds) {
@@ -37,7 +37,7 @@ pub async fn holds_are_given_back_one_by_one(harness: &impl Harness) {
     for same in [&third, &fourth, &third] {
         assert_eq!(grant(&backend, same).await.token, anew.token, "a replay");
     }
-    // Late requests belong to the lease before, and leave this one alone.
+    // Late requests belong to the lease before, and leave the new lease alone.
     for late in [&first, &second] {
         assert_eq!(give_back(&backend, &lease, late).await, Released::Released);
         assert!(backend.acquire(late).await.is_err());
@@ -81,7 +81,7 @@ pub async fn a_hold_is_compared(harness: &impl Harness) {
     assert!(!is_held(&backend, &resource).await);
 }
 
-/// Clause 16: renewing a hold with a short ttl does not shorten one with a long ttl.
+/// Clause 16: renewing a hold with a short ttl does not shorten a hold with a long ttl.
 pub async fn a_renewal_shortens_no_hold(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("hold-shortened"));
     if !claims(&backend, Extension::Holds) {

@@ -1,8 +1,8 @@
-//! The tests that every backend has to pass, ours or yours: one named case per clause of
-//! [`LockBackend`](lock_core::backend::LockBackend)'s contract.
+//! The tests that every backend has to pass, ours or yours. Each clause of
+//! [`LockBackend`](lock_core::backend::LockBackend)'s contract has named cases.
 //!
-//! Make a [`RealTime`] of it, or write a [`Harness`] if time can be moved, and let
-//! [`conformance_tests!`](crate::conformance_tests) name the tests:
+//! Make a [`RealTime`] of your backend, or write a [`Harness`] if its time can be moved. Then
+//! [`conformance_tests!`](crate::conformance_tests) makes the tests:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -15,7 +15,8 @@
 //! # fn main() {}
 //! ```
 //!
-//! Not under semantic versioning: a patch release may add a case that your backend fails.
+//! This module is NOT under semantic versioning: a patch release may add a case that your backend
+//! fails.
 
 #![allow(clippy::missing_panics_doc, reason = "a case fails by panicking")]
 
@@ -76,7 +77,7 @@ use lock_core::{
 
 /// A fresh lock service for one case.
 ///
-/// Anything that has to be shut down after the case, such as a server, belongs into its `Drop`.
+/// If something has to be shut down after the case, such as a server, do it in `Drop`.
 pub trait Harness: Sync {
     /// The backend under test.
     fn backend(&self) -> LockService;
@@ -84,24 +85,25 @@ pub trait Harness: Sync {
     /// Lets time pass, for the backend, its clock and the lock service.
     fn pass(&self, time: Duration) -> impl Future<Output = ()> + Send;
 
-    /// A ttl that a case waits out: as short as the service can keep. Defaults to 300 ms.
+    /// A ttl whose end a case waits for. It is as short as the service can keep. Defaults to 300
+    /// ms.
     fn short(&self) -> Ttl {
         Ttl::millis(300)
     }
 
-    /// Longer than [`short`](Harness::short), including all rounding and the time by which the
-    /// service ends a lease too late. Defaults to 320 ms.
+    /// A time that is longer than [`short`](Harness::short), with all rounding and the time by
+    /// which the service ends a lease too late. Defaults to 320 ms.
     fn past_short(&self) -> Duration {
         Duration::from_millis(320)
     }
 }
 
-/// Names one test per case: `conformance_tests!(module, harness expression)`, or
-/// `conformance_tests!(module, harness expression, only case case)` for a service that is tested
-/// already and differs in nothing else.
+/// Makes one test for each case: `conformance_tests!(module, harness expression)`. Use
+/// `conformance_tests!(module, harness expression, only case case)` for a variant of a service that
+/// is already tested, if only these cases can differ.
 ///
-/// The expression may await; it is evaluated once per test. The crate needs `tokio` with
-/// `macros` and `rt-multi-thread`.
+/// The expression may await. It is evaluated once per test. The crate needs `tokio` with `macros`
+/// and `rt-multi-thread`.
 #[macro_export]
 macro_rules! conformance_tests {
     ($module:ident, $harness:expr) => {
@@ -140,8 +142,8 @@ macro_rules! conformance_tests {
     };
 }
 
-/// Whether a case applies to this backend. Test the list of claims itself in a test of your own, so
-/// that no case is left out unnoticed.
+/// Whether a case applies to this backend. Check the list of claims in a test of your own, so that
+/// no case is left out unnoticed.
 fn claims(backend: &LockService, extension: Extension) -> bool {
     let claimed = backend.capabilities().has(extension);
     if !claimed {
@@ -151,9 +153,9 @@ fn claims(backend: &LockService, extension: Extension) -> bool {
     claimed
 }
 
-/// How often a case that looks at a lease of [`Harness::short`] while it lives is tried, each time
-/// with another resource. A failure of one try may come from a machine that stalls for that long,
-/// and not from the backend.
+/// The number of tries of a case that looks at a lease of [`Harness::short`] while it lives. Each
+/// try has another resource. A try may fail because the machine stalls for that time, and not
+/// because of the backend.
 const TRIES: usize = 5;
 const TOO_SLOW: &str = "each lease ran out before it was looked at: use a longer `Harness::short`";
 
@@ -198,7 +200,7 @@ async fn is_held(backend: &LockService, resource: &ResourceName) -> bool {
     inspection(backend, resource).await.holder.is_some()
 }
 
-/// Looks at a resource, and again while there is no answer, as a manager does.
+/// Looks at a resource. Repeats the look while there is no answer, as a manager does.
 async fn inspection(backend: &LockService, resource: &ResourceName) -> Inspection {
     let inspected = repeat(&*backend.runtime(), || backend.inspect(resource)).await;
     inspected.expect("the service answers")
@@ -213,17 +215,17 @@ async fn release(backend: &LockService, request: &AcquireRequest, grant: Grant) 
     );
 }
 
-/// Long enough for a waiter to be in line and to be listening.
+/// A time after which a waiter is in the queue and listens.
 const SETTLE: Duration = Duration::from_millis(300);
 
 async fn settle(harness: &impl Harness) {
     harness.pass(SETTLE).await;
 }
 
-/// How long a case waits for something that should happen at once.
+/// The time for which a case waits for something that should happen at once.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The answer to a waiter. A waiter that is never served would hang, so this has a time limit.
+/// The grant of a waiter. This has a time limit, because a waiter that is never served would hang.
 async fn served(backend: &LockService, request: &AcquireRequest) -> Grant {
     let answer = tokio::time::timeout(PATIENCE, backend.acquire(request)).await;
     let answer = answer

@@ -7,7 +7,8 @@ use lock_core::{
     backend::{AttemptRef, Forced, LockService, RenewRequest, Renewed, TokioRuntime, Wait},
 };
 
-/// Clause 17: force ends a lease for good, and draws a token above it that no holder gets.
+/// Clause 17: a forced release ends a lease permanently, and draws a token above it that no holder
+/// gets.
 pub async fn force_release_revokes(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("force"));
     if !claims(&backend, Extension::ForceRelease) {
@@ -85,7 +86,7 @@ pub async fn force_release_hands_on(harness: &impl Harness) {
     release(&backend, &next, granted).await;
 }
 
-/// Clause 18: a list shows held resources, each as an inspection would, and no secret.
+/// Clause 18: a list shows held resources, each as an inspection shows it, and no secret.
 pub async fn list_shows_what_is_held(harness: &impl Harness) {
     let backend = harness.backend();
     if !claims(&backend, Extension::List) {
@@ -118,7 +119,7 @@ pub async fn list_shows_what_is_held(harness: &impl Harness) {
     }
 }
 
-/// Every method that a backend does not claim says so, and changes nothing.
+/// Every method that a backend does not claim answers that it is unsupported, and changes nothing.
 pub async fn an_extension_that_is_not_claimed_is_unsupported(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("unclaimed"));
     let held = request(&resource, LONG);

@@ -43,7 +43,7 @@ pub async fn metadata_is_shown(harness: &impl Harness) {
     release(&backend, &silent, lease).await;
 }
 
-/// Clause 15: a full queue takes no more waiters, and a refused one leaves nothing.
+/// Clause 15: a full queue takes no more waiters, and a refused waiter leaves nothing.
 pub async fn queue_limit(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("queue-limit"));
     if !claims(&backend, Extension::QueueLimit) {

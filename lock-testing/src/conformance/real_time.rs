@@ -4,10 +4,10 @@ use lock_core::{Ttl, backend::LockService};
 
 use super::Harness;
 
-/// A backend in real time: whatever has to pass is waited for.
+/// A backend in real time. A case really waits for time that has to pass.
 ///
-/// Its time is that of [`TokioRuntime`](lock_core::backend::TokioRuntime), as for each backend that
-/// connects to a server.
+/// Its time is the time of [`TokioRuntime`](lock_core::backend::TokioRuntime), as for each backend
+/// that connects to a server.
 #[derive(Clone, Debug)]
 pub struct RealTime {
     backend: LockService,
@@ -16,7 +16,7 @@ pub struct RealTime {
 }
 
 impl RealTime {
-    /// For a service whose leases may be as short as 300 ms and end on time.
+    /// A harness for a service whose leases may be as short as 300 ms and end on time.
     #[must_use]
     pub fn new(backend: impl Into<LockService>) -> Self {
         Self {
@@ -26,7 +26,8 @@ impl RealTime {
         }
     }
 
-    /// The shortest ttl that the service keeps, and by how much it ends a lease too late.
+    /// Sets the shortest ttl that the service keeps, and the time by which it ends a lease too
+    /// late.
     #[must_use]
     pub fn short(mut self, ttl: Ttl, late: Duration) -> Self {
         (self.short, self.late) = (ttl, late);

@@ -4,10 +4,10 @@ use lock_core::{
     backend::{AcquireRequest, AttemptRef, Grant, LockService, TokioRuntime},
 };
 
-/// How many names to try to find one in another part of the service.
+/// The number of names that are tried to find a resource in another part of the service.
 const NAMES_MAX: usize = 1000;
 
-/// Clause 14: while another holder has one resource none is granted; afterwards all are.
+/// Clause 14: while another holder has one resource, none is granted. After that all are granted.
 pub async fn together_is_all_or_none(harness: &impl Harness) {
     let backend = harness.backend();
     if !claims(&backend, Extension::Together) {
@@ -40,7 +40,7 @@ pub async fn together_is_all_or_none(harness: &impl Harness) {
     }
 }
 
-/// Clause 14: the same acquisition sent again gets the same grants, and nothing after one of them
+/// Clause 14: an acquisition that is sent again gets the same grants, but nothing after one of them
 /// was released. Each release can be sent again.
 pub async fn together_is_replayed(harness: &impl Harness) {
     let backend = harness.backend();
@@ -77,7 +77,7 @@ pub async fn together_compares_places(harness: &impl Harness) {
     let names = std::iter::repeat_with(|| resource("other-part"));
     let mut others = names.take(NAMES_MAX);
     let elsewhere = others.find(|name| backend.part_of(name) != backend.part_of(&one));
-    // Some services have a single part, which may still be several places.
+    // Some services have a single part, but may still keep resources in several places.
     let other = elsewhere.unwrap_or_else(|| resource("other-part"));
     let requests = self::requests(&[one, other]);
     match backend.acquire_together(&requests).await {
@@ -115,8 +115,8 @@ pub async fn together_names_each_once(harness: &impl Harness) {
     assert!(!is_held(&backend, &one).await);
 }
 
-/// Clause 14: an abandoned caller's attempts are cancelled one by one, and its late request gains
-/// nothing.
+/// Clause 14: the attempts of a caller that has gone are cancelled one by one, and its late request
+/// gains nothing.
 pub async fn together_is_cancelled_one_by_one(harness: &impl Harness) {
     let backend = harness.backend();
     if !claims(&backend, Extension::Together) {
@@ -144,7 +144,7 @@ fn of_one_place() -> [ResourceName; 3] {
     ["a", "b", "c"].map(|name| resource(&format!("{tag}:{name}")))
 }
 
-/// One acquisition of all of them.
+/// The requests of one acquisition of all these resources.
 fn requests(resources: &[ResourceName]) -> Vec<AcquireRequest> {
     let mut attempt = AttemptRef::new(&TokioRuntime, resources[0].clone(), Holder::random());
     let request = |resource: &ResourceName| {

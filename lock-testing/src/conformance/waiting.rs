@@ -11,7 +11,8 @@ use lock_core::{
     backend::{AcquireRequest, LockService, Upkeep, Wait},
 };
 
-/// A push takes less; polling once a second takes longer, counted from when the waiter settled.
+/// The limit for a push. A push takes less, and polling once a second takes longer, counted from
+/// the moment when the waiter is in the queue.
 const PUSHED: Duration = Duration::from_millis(400);
 
 /// Clause 8: a release wakes a waiter, long before the lease would have ended. A backend that
@@ -42,7 +43,7 @@ pub async fn waits_until_release(harness: &impl Harness) {
     }
 }
 
-/// Clause 12: a waiter gets a lease that is as long as any other, for each kind of renewal.
+/// Clause 12: a waiter gets a lease that is as long as any other lease, for each kind of renewal.
 pub async fn a_lease_that_was_waited_for_is_not_short(harness: &impl Harness) {
     let backend = harness.backend();
     let runtime = backend.runtime();
@@ -63,7 +64,8 @@ pub async fn a_lease_that_was_waited_for_is_not_short(harness: &impl Harness) {
     }
 }
 
-/// Clause 5: a waiter goes by the present lease, not by the one it saw when it came.
+/// Clause 5: a waiter waits for the end of the present lease, not of the lease that it saw when it
+/// came.
 pub async fn waits_by_the_present_lease(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("wait-present"));
     let first = request(&resource, LONG);
@@ -71,7 +73,8 @@ pub async fn waits_by_the_present_lease(harness: &impl Harness) {
     let mut short = waiting(&resource, Wait::Forever);
     short.ttl = harness.short();
     let last = waiting(&resource, Wait::Forever);
-    // Whichever of the two is first; a backend may be unfair. The short lease is never released.
+    // Either of the two may be first, because a backend may be unfair. The short lease is never
+    // released.
     let chain = async {
         settle(harness).await;
         release(&backend, &first, lease).await;
@@ -85,7 +88,7 @@ pub async fn waits_by_the_present_lease(harness: &impl Harness) {
     tokio::join!(served(&backend, &short), last_turn, chain);
 }
 
-/// Clause 5: the expiry of a lease serves a waiter, too, without any request.
+/// Clause 5: when a lease expires, a waiter is served, too, without any request.
 pub async fn waits_until_expiry(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("wait-expiry"));
     let first = request(&resource, harness.short());
@@ -100,7 +103,7 @@ pub async fn waits_until_expiry(harness: &impl Harness) {
     release(&backend, &second, next).await;
 }
 
-/// Clause 8: at the deadline the answer is `Held`, and the waiter is not in line any more.
+/// Clause 8: at the deadline the answer is `Held`, and the waiter is not in the queue any more.
 pub async fn wait_deadline(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("timeout"));
     let runtime = backend.runtime();
@@ -121,8 +124,8 @@ pub async fn wait_deadline(harness: &impl Harness) {
     );
 }
 
-/// A backend that claims to be fair serves waiters in the order in which they came; every backend
-/// serves all of them, each with a token of its own.
+/// A backend that claims to be fair serves waiters in the order in which they came. Every backend
+/// serves all waiters, each with a token of its own.
 pub async fn fairness_as_claimed(harness: &impl Harness) {
     let (service, resource) = (harness.backend(), resource("fair"));
     let backend = &service;
@@ -154,8 +157,8 @@ pub async fn fairness_as_claimed(harness: &impl Harness) {
     }
 }
 
-/// Polls the waiters until all of them are in line, if the backend tells how many are. If it does
-/// not, one step has to be enough.
+/// Polls the waiters until all of them are in the queue, if the backend shows how many wait. If it
+/// does not, one step has to be enough.
 async fn in_line<W: Future>(
     backend: &LockService,
     resource: &ResourceName,

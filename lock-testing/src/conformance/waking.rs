@@ -14,7 +14,7 @@ use lock_core::{
     backend::{AcquireRequest, LockService, Wait},
 };
 
-/// Clause 8: a wake-up that arrives twice gives nothing twice.
+/// Clause 8: a wake-up that arrives twice does not grant a resource twice.
 pub async fn a_doubled_wake_up_serves_once(harness: &impl Harness) {
     serves_each_once(harness, WakeFault::Doubled).await;
 }
@@ -61,7 +61,8 @@ fn chaotic(harness: &impl Harness) -> (LockService, Chaos) {
     (chaos.clone().into(), chaos)
 }
 
-/// A waiter may look by itself just before its wake-up comes, which then has no fault.
+/// The number of tries. A waiter may look by itself just before its wake-up comes, and then no
+/// fault happens.
 const ROUNDS: usize = 20;
 
 async fn serves_each_once(harness: &impl Harness, fault: WakeFault) {
@@ -105,13 +106,14 @@ async fn serves_each_with(harness: &impl Harness, fault: WakeFault) -> bool {
     let left = inspection(&backend, &resource).await;
     assert!(left.holder.is_none(), "{left:?}");
     assert!(left.waiters.is_none_or(|waiters| waiters == 0), "{left:?}");
-    // A lease that is handed over whole ends the wait: no other wake-up follows, none is overheard.
+    // A full lease that is handed over ends the wait, so no other wake-up follows, and none is
+    // overheard.
     let is_whole = chaos.was_whole() && fault != WakeFault::Early;
     let is_pushed = backend.capabilities().waking == Waking::Pushed;
     chaos.wake_faults() > 0 || is_whole || !is_pushed
 }
 
-/// Waits, has the lease for a moment, alone, and releases it.
+/// Waits, holds the lease alone for a moment, and releases it.
 async fn holds(
     harness: &impl Harness,
     backend: &LockService,
@@ -126,7 +128,7 @@ async fn holds(
     lease.token
 }
 
-/// Time goes on while no one has the lease: a waiter that hears nothing looks again.
+/// Lets time pass while no waiter has the lease, so that a waiter without a wake-up looks again.
 async fn time_passes(harness: &impl Harness, is_held: &AtomicBool) -> Infallible {
     loop {
         tokio::time::sleep(Duration::from_millis(1)).await;

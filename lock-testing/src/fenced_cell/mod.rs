@@ -13,17 +13,18 @@ use lock_core::{Sequencer, backend::support::lock};
 
 /// A protected resource in memory: a value behind the store rule, for tests without a database.
 ///
-/// Like a row of a fenced store it keeps a high-water mark: the grant that claimed it last. A claim
-/// raises the mark if and only if its token is above it. A read or write is accepted if and only if
-/// its grant is that of the mark: same issuer, token and holder. The mark never falls, and a
-/// refusal changes nothing. The first claim binds the cell to its resource and issuer.
+/// Like a row of a fenced store the cell keeps a high-water mark: the grant that claimed the cell
+/// last. A claim raises the mark if and only if its token is above the mark. A read or write is
+/// accepted if and only if its grant is the grant of the mark: same issuer, token and holder. The
+/// mark never falls, and a refusal changes nothing. The first claim binds the cell to its resource
+/// and issuer.
 ///
 /// Every operation except [`value`](FencedCell::value) has one await before its effect and one
 /// after it, as if the cell were on the other side of a network, so a [pause](super::pause) can
 /// land in both.
 ///
 /// # Cancel safety
-/// Applies to every operation: it may or may not have taken effect. Claiming again is harmless.
+/// Every operation may or may not have taken effect. Claiming again is harmless.
 ///
 /// # Examples
 /// ```
@@ -69,8 +70,8 @@ impl<T> FencedCell<T> {
         }
     }
 
-    /// Raises the mark to this grant, so that no older holder reads or writes from here on. Does
-    /// nothing if the mark is there already.
+    /// Raises the mark to this grant, so that no older holder can read or write from here on. Does
+    /// nothing if the mark already has this grant.
     ///
     /// # Errors
     /// [`Refused`], except `NotClaimed`.
@@ -112,7 +113,7 @@ impl<T> FencedCell<T> {
         })
     }
 
-    /// The value, asked for without a grant: for the unfenced control of a test.
+    /// The value, without a grant, for the unfenced control of a test.
     #[track_caller]
     pub fn read_unfenced(&self) -> impl Future<Output = T>
     where
@@ -123,7 +124,7 @@ impl<T> FencedCell<T> {
         })
     }
 
-    /// Replaces the value without a grant: for the unfenced control of a test.
+    /// Replaces the value, without a grant, for the unfenced control of a test.
     #[track_caller]
     pub fn write_unfenced(&self, value: T) -> impl Future<Output = ()> {
         there_and_back("write", Some(Location::caller()), move || async move {
@@ -131,7 +132,7 @@ impl<T> FencedCell<T> {
         })
     }
 
-    /// The value, without an await: for the invariant of a test.
+    /// The value, without an await, for the invariant of a test.
     #[must_use]
     pub fn value(&self) -> T
     where
@@ -163,8 +164,8 @@ impl<T> Row<T> {
         }
     }
 
-    /// Whether the grant equals that of the mark (equal) or is above it (greater). Refuses all
-    /// others.
+    /// Whether the grant equals the grant of the mark (equal) or is above it (greater). Refuses all
+    /// other grants.
     fn compare(&self, grant: &Sequencer) -> Result<Ordering, Refused> {
         let Some(mark) = &self.mark else {
             return Ok(Ordering::Greater);

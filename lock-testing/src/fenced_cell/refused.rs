@@ -1,11 +1,11 @@
 use lock_core::{FencingToken, Issuer, ResourceName};
 
-/// Why a [`FencedCell`](super::FencedCell) refused a grant. Nothing changed; no error shows a
-/// holder.
+/// The reason why a [`FencedCell`](super::FencedCell) refused a grant. Nothing changed. No error
+/// shows a holder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// A newer grant has claimed the cell: this holder lost its lease, whatever it believes.
+    /// A newer grant has claimed the cell. This holder has lost its lease, whatever it believes.
     #[error("stale fencing token {presented}: the cell has seen {high_water}, acquire afresh")]
     Stale {
         /// The token that was presented.
@@ -13,7 +13,7 @@ pub enum Refused {
         /// The token of the mark.
         high_water: FencingToken,
     },
-    /// Another holder claimed the same token: the lock service issued it twice.
+    /// Another holder claimed the same token. The lock service issued it twice.
     #[error(
         "fencing token {presented} was claimed by another holder: \
          the lock service issued it twice, acquire afresh"
@@ -22,13 +22,13 @@ pub enum Refused {
         /// The token that was presented.
         presented: FencingToken,
     },
-    /// The token is above the mark: it is not claimed yet.
+    /// The token is above the mark, because it is not claimed yet.
     #[error("fencing token {presented} is not claimed: claim it once, right after acquiring")]
     NotClaimed {
         /// The token that was presented.
         presented: FencingToken,
     },
-    /// The token comes from a lock service other than that of the mark.
+    /// The token comes from another lock service than the mark.
     #[error("the cell takes tokens of the lock service \"{current}\", not of \"{presented}\"")]
     WrongIssuer {
         /// The issuer that was presented.
@@ -36,7 +36,7 @@ pub enum Refused {
         /// The issuer of the mark.
         current: Issuer,
     },
-    /// The token is for another resource: tokens of two resources cannot be compared.
+    /// The token is for another resource. Tokens of two resources cannot be compared.
     #[error("the cell is protected by the lock \"{current}\", not by \"{presented}\"")]
     WrongResource {
         /// The resource that was presented.

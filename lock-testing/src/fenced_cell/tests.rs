@@ -20,7 +20,7 @@ fn state(cell: &FencedCell<u32>) -> (Option<Sequencer>, u32) {
     (row.mark.clone(), row.value)
 }
 
-/// Catches: a cell that accepts what a store refuses, so that a pause test passes.
+/// Catches: a cell that accepts a grant that a store would refuse, so that a pause test passes.
 #[tokio::test]
 async fn only_the_grant_of_the_mark_reads_and_writes() {
     let (cell, mine) = (FencedCell::new(1), grant(5, 1));

@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// The place at which a section is paused, if the await there is one of this crate's.
+/// The place at which a section is paused, if the await there belongs to this crate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     what: What,
@@ -30,8 +30,9 @@ thread_local! {
 
 /// An await without effect: a place where a pause can land.
 ///
-/// For a call that goes over the network in production and is a plain call in your test: put one
-/// point before and one after its effect. The message of a failing test names the line.
+/// It is for a call that goes over the network in production, but is a plain call in your test. Put
+/// one point before and one after the effect of the call. The message of a failing test names the
+/// line.
 ///
 /// # Cancel safety
 /// Cancel safe: nothing is left behind.
@@ -40,11 +41,11 @@ pub fn point() -> impl Future<Output = ()> + Send {
     Reached::new(What::Point, Some(Location::caller()))
 }
 
-/// Runs an operation that takes a request and a reply: one await before it, one after it.
+/// Runs an operation that needs a request and a reply, with one await before it and one after it.
 ///
 /// # Cancel safety
-/// As in production: dropped at the first await, nothing happens; dropped later, it may have
-/// happened.
+/// As in production: if it is dropped at the first await, nothing happens. If it is dropped later,
+/// the operation may have happened.
 pub(crate) async fn there_and_back<F: Future>(
     operation: &'static str,
     caller: Option<&'static Location<'static>>,
@@ -100,8 +101,8 @@ impl Future for Reached {
             return Poll::Ready(());
         }
         self.passed = true;
-        // The clean-up that a dropped guard begins is not a place, because the section does not
-        // wait for it.
+        // The clean-up that a dropped guard begins has no place, because the section does not wait
+        // for it.
         if !cx.waker().will_wake(Waker::noop()) {
             REACHED.set(Some(self.place));
         }

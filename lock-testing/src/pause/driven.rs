@@ -16,12 +16,12 @@ use lock_core::backend::Runtime;
 
 /// A future that is polled by hand, so that it can be stopped at any of its awaits.
 ///
-/// Between two polls all other tasks get a turn. If nothing moves any more after that, the clock
-/// advances to the next moment that a task sleeps until.
+/// Between two polls all other tasks get a turn. If no task can go on after that, the clock
+/// advances to the next moment until which a task sleeps.
 pub(super) struct Driven<'a, T> {
     future: LocalBoxFuture<'a, T>,
     clock: &'a ManualClock,
-    /// How long, in real time, an answer from outside may take.
+    /// The longest real time that an answer from outside may take.
     real_io: Duration,
     woken: Arc<Woken>,
     awaits: usize,
@@ -30,11 +30,11 @@ pub(super) struct Driven<'a, T> {
 /// The result of one poll.
 pub(super) enum Step<T> {
     Ended(T),
-    /// It is at an await; the place, if the await is one of ours.
+    /// The future is at an await. It has a place if the await belongs to this crate.
     Awaits(Option<Place>),
 }
 
-/// Why a future does not complete.
+/// The reason why a future does not complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum Stuck {
     #[error(
@@ -45,15 +45,17 @@ pub(super) enum Stuck {
     Endless,
 }
 
-/// After this many awaits a section counts as one that never ends.
+/// A section with more awaits than this counts as one that never ends.
 const AWAITS_MAX: usize = 10_000;
 
-/// Turns for all other tasks without effect on the future, after which nothing is assumed to move
-/// any more. A watchdog needs about six from a wake-up to the end of its renewal.
+/// The number of turns for all other tasks after which no task is assumed to go on, if none has had
+/// an effect on the future. A watchdog needs about six turns from a wake-up to the end of its
+/// renewal.
 const IDLE_TURNS: usize = 100;
 
-/// How often the clock may advance without effect on the future before the future counts as stuck.
-/// A live watchdog renews for ever, so something always happens.
+/// The number of times that the clock may advance without effect on the future before the future
+/// counts as stuck. There has to be a limit, because a live watchdog renews for ever, so some task
+/// can always go on.
 const CLOCK_STEPS_MAX: usize = 1_000;
 
 impl<'a, T> Driven<'a, T> {
@@ -71,7 +73,7 @@ impl<'a, T> Driven<'a, T> {
         }
     }
 
-    /// How many awaits the future has reached so far.
+    /// The number of awaits that the future has reached so far.
     pub(super) const fn awaits(&self) -> usize {
         self.awaits
     }
@@ -85,7 +87,7 @@ impl<'a, T> Driven<'a, T> {
         }
     }
 
-    /// Goes on until it has reached that many awaits, or has completed before.
+    /// Goes on until the future has reached this number of awaits, or has completed before.
     pub(super) async fn run_to_await(&mut self, number: usize) -> Result<Step<T>, Stuck> {
         loop {
             match self.step().await? {
@@ -96,7 +98,8 @@ impl<'a, T> Driven<'a, T> {
     }
 
     /// Polls once, as soon as there is a reason to. At the first call after a pause the future goes
-    /// on before its watchdog has had a turn, so it does not know yet what happened meanwhile.
+    /// on before its watchdog has had a turn, so it does not know yet what happened during the
+    /// pause.
     async fn step(&mut self) -> Result<Step<T>, Stuck> {
         self.until_woken().await?;
         if self.awaits == AWAITS_MAX {
@@ -130,7 +133,7 @@ impl<'a, T> Driven<'a, T> {
         Err(Stuck::Idle)
     }
 
-    /// Waits for an answer from outside. The clock stands still meanwhile.
+    /// Waits for an answer from outside. The clock stands still during this time.
     async fn was_answered(&self) -> bool {
         let asked = Instant::now();
         while asked.elapsed() < self.real_io {

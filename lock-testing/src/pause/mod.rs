@@ -1,15 +1,15 @@
-//! What does a pause do to my critical section?
+//! Tests of the question: what does a pause do to my critical section?
 //!
-//! A process that holds a lease can be stopped at any moment, by the garbage collector of a
-//! neighbour, a SIGSTOP, a page fault or a suspended machine, and goes on later as if nothing had
-//! happened. [`at_every_await`] plays that through. For every await of your section it makes a
-//! fresh world, polls the section to that await, freezes its *process*, watchdog included, for
-//! longer than any lease, runs a rival to its end, thaws the process, runs the section to its end,
-//! and checks your invariant.
+//! A process that holds a lease can be stopped at any moment, by a busy neighbour on the machine, a
+//! SIGSTOP, a page fault or a suspended machine. Later it goes on as if nothing had happened.
+//! [`at_every_await`] tries such pauses. For every await of your section it makes a fresh world and
+//! polls the section to that await. It freezes the *process* of the section, with its watchdog, for
+//! longer than any lease, and runs a rival to its end. Then it thaws the process, runs the section
+//! to its end, and checks your invariant.
 //!
 //! # A section that only locks
-//! Each section that withdraws holds the lock. That is not enough, and the test says where it goes
-//! wrong:
+//! Each section that withdraws holds the lock. That is not enough, and the test shows where the
+//! section fails:
 //!
 //! ```should_panic
 //! use std::cell::Cell;
@@ -55,10 +55,11 @@
 //! ```
 //! At await 4 the section has read 100 and is stopped. The rival gets the lock, takes 10 and writes
 //! a balance of 90. Then the section writes its own 90: 20 have been paid out, 10 are missing. At
-//! await 5 even a check of the lease would not have helped, since the write was already on its way.
+//! await 5 even a check of the lease would not have helped, because the write was already on its
+//! way.
 //!
 //! # The same section, fenced
-//! The account refuses all holders but its latest one, and the section passes:
+//! The account refuses all holders except the latest, and the section passes:
 //!
 //! ```
 //! # use std::cell::Cell;
@@ -91,16 +92,17 @@
 //! ```
 //!
 //! # Awaits that count
-//! Every time that the section yields. Calls that complete at once do not count, so a call that
-//! goes over the network in production and is a plain call in the test needs awaits of its own. The
-//! requests of a [`Process`] to its lock service and the operations of a
-//! [`FencedCell`](super::FencedCell) have one before and one after their effect; for everything
-//! else there is [`point`]. For these awaits the message says what was under way and at which line.
+//! An await counts each time that the section yields there. Calls that complete at once do not
+//! count, so a call that goes over the network in production, but is a plain call in the test,
+//! needs awaits of its own. The requests of a [`Process`] to its lock service and the operations of
+//! a [`FencedCell`](super::FencedCell) have one await before and one after their effect. For other
+//! calls there is [`point`]. For these awaits the message says what was under way and at which
+//! line.
 //!
 //! # Limits
-//! It does not find a pause *between* two awaits, which is in the middle of code that no other
-//! process can see; nor two pauses in one run; nor races between threads. Tasks that a section
-//! spawns are paused with it only if they are wrapped in [`Process::run`].
+//! The test does not try a pause *between* two awaits, which is in the middle of code that no other
+//! process can see. It tries neither two pauses in one run, nor races between threads. Tasks that a
+//! section spawns are paused with it only if they are wrapped in [`Process::run`].
 
 #![expect(clippy::future_not_send, reason = "all of it runs on one thread")]
 
@@ -122,17 +124,18 @@ pub use self::{
 use super::{ManualClock, Process};
 use lock_core::{FencingToken, InitialToken, backend::LockService, memory::MemoryBackend};
 
-/// Longer than the longest lease, which is 24 h.
+/// A pause that is longer than the longest lease, which is 24 h.
 const PAUSE: Duration = Duration::from_secs(25 * 60 * 60);
 
-/// Prepares a test that pauses a section at each of its awaits; see the [module](self).
+/// Prepares a test that pauses a section at each of its awaits, see the [module](self).
 ///
 /// `world` makes the state that the section and its rival act on. The section gets the world and
-/// its own process, and ends with a `Result`. An error is a good end after a pause: a fenced
-/// section that has become stale has to end with one. Without a pause it must succeed.
+/// its own process, and ends with a `Result`. After a pause an error is a good end, because a
+/// fenced section that has become stale has to end with an error. Without a pause the section must
+/// succeed.
 ///
-/// An `async fn(&World, &Process) -> Result<..>` can be passed by name; a closure is written
-/// `async |world, me| ..`.
+/// An `async fn(&World, &Process) -> Result<..>` can be passed by name. A closure is written `async
+/// |world, me| ..`.
 pub fn at_every_await<'t, W, T, E>(
     world: impl AsyncFn() -> W + 't,
     section: impl AsyncFn(&W, &Process) -> Result<T, E> + 't,
@@ -155,7 +158,7 @@ where
     }
 }
 
-/// A test that is being prepared; [`check`](AtEveryAwait::check) runs it.
+/// A test that is being prepared. [`check`](AtEveryAwait::check) runs it.
 #[must_use = "the test does not run until `check` is called"]
 pub struct AtEveryAwait<'t, W> {
     simulation: Simulation<'t, W>,
@@ -171,38 +174,39 @@ impl<'t, W: 't> AtEveryAwait<'t, W> {
         self
     }
 
-    /// The least length of the pause; it lasts until the rival has ended. Defaults to 25 h, which
-    /// is longer than any lease.
+    /// The least length of the pause. The pause lasts until the rival has ended. Defaults to 25 h,
+    /// which is longer than any lease.
     pub const fn pause(mut self, pause: Duration) -> Self {
         self.simulation.pause = pause;
         self
     }
 
-    /// How long, by the clock on the wall, an answer from outside may take: of a database or of any
-    /// other server that your section really talks to. Defaults to zero: then it talks to no
-    /// server.
+    /// The longest real time that an answer from outside may take: from a database or from any
+    /// other server with which your section really communicates. Defaults to zero, for a section
+    /// that uses no server.
     ///
-    /// An answer that is there at once is no await, so that awaits come and go from run to run: a
-    /// test that fails has found something, one that passes has not been everywhere.
+    /// An answer that arrives at once is no await, so the number of awaits differs from run to run.
+    /// A test that fails has found a fault, but a test that passes has not tried every await.
     ///
-    /// Leases live by a manual clock, which goes on when nothing else does. With this, it waits for
-    /// so long before. An answer that takes longer finds leases that have ended, so the test fails
-    /// in its run without a pause; it does not pass by mistake. Half a second is plenty for a
-    /// database on the same machine; a section that only waits for time waits so long, too.
+    /// Leases follow a manual clock, which advances when no task can go on. With this setting, the
+    /// clock first waits for the given real time. If an answer takes longer, leases have ended when
+    /// it arrives, so the test fails in its run without a pause, and does not pass by mistake. Half
+    /// a second is enough for a database on the same machine. A section that only waits for time
+    /// waits for this real time, too.
     pub const fn real_io(mut self, longest: Duration) -> Self {
         self.simulation.real_io = longest;
         self
     }
 
-    /// Makes a fresh lock service for each run. Defaults to the one in memory, whose tokens begin
-    /// at 1.
+    /// Makes a fresh lock service for each run. Defaults to the lock service in memory, with tokens
+    /// that begin at 1.
     pub fn lock_service(mut self, service: impl Fn(&ManualClock) -> LockService + 't) -> Self {
         self.simulation.lock_service = Box::new(service);
         self
     }
 
-    /// Runs the test: the invariant has to hold at the end of every run. It may also panic; the
-    /// panic is reported together with the await.
+    /// Runs the test: the invariant has to hold at the end of every run. It may also panic. Then
+    /// the panic is reported together with the await.
     ///
     /// # Panics
     /// With [`Broken`] as its message if the invariant does not hold after some pause. Also
@@ -223,10 +227,10 @@ impl<'t, W: 't> AtEveryAwait<'t, W> {
     /// [`Broken`] if the invariant does not hold after some pause.
     ///
     /// # Panics
-    /// If nothing was tested: the section never awaits; the section, the rival or the invariant
-    /// fails even without a pause; or the rival fails whenever the section is paused. If one of
-    /// them waits for something that does not happen, or does not end within 10 000 awaits. Outside
-    /// a single-threaded Tokio runtime.
+    /// Panics if nothing was tested: the section never awaits, or the section, the rival or the
+    /// invariant fails even without a pause, or the rival fails whenever the section is paused.
+    /// Panics if one of them waits for something that does not happen, or takes more than 10 000
+    /// awaits. Panics outside a single-threaded Tokio runtime.
     ///
     /// # Cancel safety
     /// Cancel safe: the run stops where it is.

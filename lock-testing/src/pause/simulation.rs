@@ -16,7 +16,7 @@ pub(super) struct Simulation<'t, W> {
     pub(super) rival: Rc<dyn Body<W> + 't>,
     pub(super) lock_service: MakeService<'t>,
     pub(super) pause: Duration,
-    /// How long, in real time, an answer from outside may take.
+    /// The longest real time that an answer from outside may take.
     pub(super) real_io: Duration,
 }
 
@@ -33,7 +33,7 @@ pub(super) trait Invariant<W> {
 /// Makes the lock service of one run.
 pub(super) type MakeService<'t> = Box<dyn Fn(&ManualClock) -> LockService + 't>;
 
-/// A section of any type; its error as text.
+/// A section of any type. Its error is a text.
 pub(super) trait Body<W> {
     fn start<'a>(&'a self, world: &'a W, me: &'a Process) -> LocalBoxFuture<'a, Ending>;
 }
@@ -54,7 +54,7 @@ pub(super) struct Run {
     pub(super) holds: bool,
 }
 
-/// Which await, of how many, and its place, if that is known.
+/// The number of the await, the number of all awaits, and the place of the await, if it is known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PausedAt {
     pub(super) number: usize,
@@ -87,8 +87,8 @@ impl<W> Simulation<'_, W> {
         awaits
     }
 
-    /// Runs the section to that await; the rival to its end; the section to its end. `None` if the
-    /// section has fewer awaits this time.
+    /// Runs the section to this await, then the rival to its end, and then the section to its end.
+    /// `None` if the section has fewer awaits this time.
     pub(super) async fn paused_at(
         &self,
         number: usize,
@@ -206,7 +206,7 @@ impl fmt::Display for PausedAt {
     }
 }
 
-/// Says where the run was when the section, the rival or the invariant panics.
+/// Prints the place of the pause when the section, the rival or the invariant panics.
 struct During(Option<PausedAt>);
 
 impl Drop for During {

@@ -6,20 +6,20 @@ use super::simulation::PausedAt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Passed {
-    /// The number of awaits of the section: it was paused at each of them.
+    /// The number of awaits of the section. It was paused at each of them.
     pub awaits: usize,
-    /// After how many of these pauses the section ended with an error, such as a refusal of the
+    /// The number of pauses after which the section ended with an error, such as a refusal of the
     /// store.
     pub refused: usize,
 }
 
-/// The invariant did not hold after some pauses. Says which.
+/// The invariant did not hold after some pauses. The message names the pauses.
 #[derive(Clone, Debug)]
 pub struct Broken {
     at: Vec<PausedAt>,
 }
 
-/// How many pauses the message shows; they often have one cause.
+/// The number of pauses that the message shows. Pauses often have one cause.
 const SHOWN: usize = 5;
 
 impl Passed {

@@ -146,7 +146,7 @@ impl Task {
                         Move::To(pace::together(now, renewed.renew_by()))
                     }
                     Ok(Renewed::NotHolder) => {
-                        // For a lease that was released meanwhile this does nothing.
+                        // For a lease that was released in the meantime, this does nothing.
                         lease.lose(LostReason::NotHolder);
                         Move::Off
                     }

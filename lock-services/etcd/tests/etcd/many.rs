@@ -13,7 +13,7 @@ use crate::world::{PATIENCE, backend, keys, named, prefix};
 
 /// The number of places that etcd takes in one step.
 const AT_ONCE: usize = 128;
-/// The places of so many steps are larger than the 4 MiB that an answer may have.
+/// The places of this many steps are larger than the 4 MiB that an answer may have.
 const STEPS: usize = 5;
 const LENGTH: usize = 7_000;
 

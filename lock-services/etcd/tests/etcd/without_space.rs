@@ -62,7 +62,7 @@ async fn without_space_leases_end_in_each_way_and_none_begins() {
     locks.cancel(&cancelled).await.unwrap();
     let release = locks.release_hold(&leases[2], hold.id).await.unwrap();
     assert_eq!(release, Released::Released);
-    // An operator connects now, and knows nothing of the lease but its token.
+    // An operator connects now, and knows only the token of the lease.
     let operator = backend(&server.url(), &prefix).await;
     assert_eq!(operator.list().await.unwrap().len(), 1);
     let seen = operator.inspect(&forced.resource).await.unwrap();

@@ -1,7 +1,7 @@
 #!lua
 -- Begins with first_grant.lua, serving.lua, greater.lua, counts.lua, lease.lua.
 --
--- Grants the lease of this node and counts up, or says who or what stands in the way.
+-- Grants the lease of this node and counts up, or returns the reason why it does not.
 --
 -- KEYS[1] marker of the node
 -- KEYS[2] counter of the resource
@@ -11,7 +11,7 @@
 -- ARGV[2] what follows it: ":drift:attempt:metadata"
 -- ARGV[3] how long the key of the lease stays in ms
 -- ARGV[4] ttl in ms
--- ARGV[5] floor: least count that is of use; left out if there is none
+-- ARGV[5] floor: the least count that the caller accepts; left out if there is none
 -- ARGV[6] how far above the counter a floor may lie; left out for any distance
 --
 -- Returns count:incarnation: granted
@@ -20,9 +20,10 @@
 --       | {"implausible", greatest} | {"too_long", longest_ms}
 --       | {"no_state"} | {"not_serving", marker}
 --
--- "again": this holder has the lease, under a token that was raised here. It is no grant: nothing
--- is counted, and the time is not extended. Sent again by the same try it counts up again, unless
--- the lease was raised. Counts before it writes the lease, because an error does not roll back.
+-- "again": this holder already has the lease, under a token that was raised here. This is no grant:
+-- nothing is counted, and the time is not extended. If the same try sends the script again, it
+-- counts up again, unless the lease was raised. The script counts before it writes the lease,
+-- because an error does not roll back.
 
 local incarnation, base, longest = serving(marker or redis.call("GET", KEYS[1]))
 if not incarnation then

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Begins with serving.lua, lease.lua.
 --
--- Ends one attempt to acquire: a late request of it is refused, and the lease that it was granted
--- ends, unless another attempt of the same holder relies on it too.
+-- Ends one attempt to acquire: its late requests are refused, and the lease that it was granted
+-- ends, unless another attempt of the same holder relies on that lease.
 --
 -- KEYS[1] marker of the node
 -- KEYS[2] lease of the resource

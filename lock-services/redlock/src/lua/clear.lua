@@ -1,5 +1,5 @@
 #!lua
--- Deletes keys of a node that is taken in anew, if it is still in this clearing.
+-- Deletes keys of a node that is taken in again, if it is still in this clearing.
 --
 -- KEYS[1] marker of the node
 -- KEYS[2] first key to delete, and one key more for every further one
@@ -7,7 +7,8 @@
 --
 -- Returns "cleared" | {"other", marker}: it is something else by now, or nothing
 --
--- Sent late it deletes nothing of a later incarnation: every clearing has a number of its own.
+-- If it arrives late, it deletes nothing of a later incarnation, because every clearing has a
+-- number of its own.
 
 local marker = redis.call("GET", KEYS[1]) or ""
 if marker ~= ARGV[1] then return {"other", marker} end

@@ -1,8 +1,8 @@
 #!lua
 -- Begins with serving.lua, greater.lua, counts.lua.
 --
--- Counts up and says the counts, for a node that is healed. It also refuses the raises that are
--- under way to this node.
+-- Counts up and returns the counts, for a node that is healed. Raises that are under way to this
+-- node are refused after that.
 --
 -- KEYS[1] marker of the node
 -- KEYS[2] first counter, and one key more for every further one
@@ -12,7 +12,7 @@
 --         "broken_counter" | "exhausted"
 --       | "other_incarnation" | {"no_state"} | {"not_serving", marker}
 --
--- Sent again it counts up again. Atomic per counter.
+-- If it is sent again, it counts up again. Atomic for each counter.
 
 local incarnation, base = serving(redis.call("GET", KEYS[1]))
 if not incarnation then

@@ -1,5 +1,5 @@
--- Counts up and returns the count, or nil and the answer that says why not. A missing counter
--- begins at the base of the node.
+-- Counts up and returns the count, or nil and the answer with the reason. A missing counter begins
+-- at the base of the node.
 local function count_up(counter, base)
   local counted = redis.pcall("INCR", counter)
   if type(counted) == "table" then return nil, {"broken_counter"} end

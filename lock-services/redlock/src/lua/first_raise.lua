@@ -1,6 +1,6 @@
--- The common case: the node serves and has not lost its state, the lease is that of this try, and
--- nothing was counted since nor has to be. The script after this one does all other cases. For
--- scripts whose KEYS and ARGV are those of raise.lua.
+-- The common case: the node serves and has not lost its state, the lease belongs to this try, and
+-- the counter has not changed since and need not be raised. The script after this part handles all
+-- other cases. For scripts whose KEYS and ARGV are those of raise.lua.
 --
 -- Returns "raised"
 

@@ -2,7 +2,7 @@
 -- Begins with serving.lua, greater.lua, counts.lua, lease.lua.
 --
 -- Takes the lease with a token from its holder, and gives it to a try that draws the next token,
--- which no holder gets. To its holder it has run out.
+-- which no holder gets. To the former holder the lease looks as if it had run out.
 --
 -- KEYS[1] marker of the node
 -- KEYS[2] counter of the resource
@@ -17,8 +17,9 @@
 --       | {"ended"} | {"broken_counter"} | {"exhausted"}
 --       | {"no_state"} | {"not_serving", marker}
 --
--- There is no moment between the two leases, so no grant can count between their tokens. Sent again
--- it ends nothing more, because the token is compared. A try that was undone is refused.
+-- There is no moment between the two leases, so no grant can count between their tokens. If the
+-- script is sent again, it ends nothing more, because the token is compared. A try that was undone
+-- is refused.
 
 local incarnation, base = serving(redis.call("GET", KEYS[1]))
 if not incarnation then

@@ -1,11 +1,11 @@
--- The lease as it is kept, in a text: holder:nonce:token:count:drift:attempts:metadata.
--- The nonce is that of a try; the token is 0 until the lease was raised; the drift is how long the
--- node keeps it for itself, in ms, after its end.
+-- The lease as a text: holder:nonce:token:count:drift:attempts:metadata. The nonce is the nonce of
+-- a try. The token is 0 until the lease was raised. The drift is the time in ms for which the node
+-- grants no other lease after the end of this one.
 
 local function text(number) return string.format("%d", number) end
 
--- A lease as it was found, or nil. `left` is the time for which its holder counts on it, and
--- `blocked` the time after which another holder may be granted.
+-- A lease as it was found, or nil. `left` is the time for which the holder relies on the lease, and
+-- `blocked` is the time after which another holder may be granted.
 local function load(key, packed)
   if not packed then return nil end
   local holder, nonce, token, count, drift, attempts, metadata =
@@ -31,7 +31,7 @@ local function remember(key, word)
   redis.call("SET", key, words, "PX", ENDED_TEXT)
 end
 
--- Takes an attempt off a lease, and ends the lease if no other one relies on it.
+-- Removes an attempt from a lease, and ends the lease if no other attempt relies on it.
 local function leave(key, lease, attempt)
   local others = {}
   for other in lease.attempts:gmatch("%x+") do

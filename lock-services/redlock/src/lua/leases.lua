@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Begins with serving.lua.
 --
--- Lists a page of the leases of a node, some of which may have ended.
+-- Lists a page of the leases of a node. Some of them may have ended.
 --
 -- KEYS[1] marker of the node
 -- ARGV[1] cursor: 0 for the first page
@@ -11,8 +11,8 @@
 -- Returns {"listed", cursor, key, ..}, the last page with cursor 0
 --       | {"no_state"} | {"not_serving", marker}
 --
--- A key that was there at the first page and was not deleted is on one of the pages, once or more
--- often.
+-- A key that existed at the first page and was not deleted is on at least one page, perhaps several
+-- times.
 
 local incarnation, wrong = serving(redis.call("GET", KEYS[1]))
 if not incarnation then return wrong end

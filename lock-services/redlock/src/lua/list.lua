@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Begins with serving.lua.
 --
--- Lists a page of the counters of a node: of each resource that it had part in.
+-- Lists a page of the counters of a node. It has a counter of each resource that it has granted.
 --
 -- KEYS[1] marker of the node
 -- ARGV[1] incarnation in which the list was begun
@@ -12,8 +12,8 @@
 -- Returns {"listed", cursor, key, ..}, the last page with cursor 0 | "other_incarnation"
 --       | {"no_state"} | {"not_serving", marker}
 --
--- A key that was there at the first page and was not deleted is on one of the pages, once or more
--- often.
+-- A key that existed at the first page and was not deleted is on at least one page, perhaps several
+-- times.
 
 local incarnation, wrong = serving(redis.call("GET", KEYS[1]))
 if not incarnation then return wrong end

@@ -1,5 +1,5 @@
 #!lua
--- Changes the marker of a node, if it still is the one that the client has seen.
+-- Changes the marker of a node, if it is still the marker that the client has seen.
 --
 -- KEYS[1] marker of the node
 -- ARGV[1] marker that was seen, or "" for none

@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Begins with healing.lua.
 --
--- Says which of these counters a node that is being healed does not have.
+-- Looks for those of these counters that a node does not have that is being healed.
 --
 -- KEYS[1] marker of the node
 -- KEYS[2] first counter, and one key more for every further one

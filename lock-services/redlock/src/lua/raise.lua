@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Begins with first_raise.lua, serving.lua, greater.lua.
 --
--- Raises the counter to the token of a try, if the lease is still that of this try, nothing was
--- counted since, and the node has not lost its state.
+-- Raises the counter to the token of a try, if the lease still belongs to this try, the counter has
+-- not changed since, and the node has not lost its state.
 --
 -- KEYS[1] marker of the node
 -- KEYS[2] counter of the resource
@@ -15,7 +15,7 @@
 -- Returns "raised" | "passed": something was counted since | "lost": the lease is not this try's
 --       | "other_incarnation" | {"no_state"} | {"not_serving", marker}
 --
--- Sent again it says "lost" and changes nothing.
+-- If it is sent again, it answers "lost" and changes nothing.
 
 local incarnation, wrong = serving(marker)
 if not incarnation then return wrong end

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
 -- Begins with serving.lua, lease.lua.
 --
--- Renews leases, each to its full ttl. Never creates one, and never makes one shorter than was
--- promised. A lease that is longer than the longest promise comes from a clock that was set back.
--- No holder relies on the excess, so it is taken away.
+-- Renews leases, each to its full ttl. Never creates a lease, and never makes a lease shorter than
+-- was promised. A lease that is longer than the longest promise comes from a clock that was set
+-- back. No holder relies on the excess, so the excess is removed.
 --
 -- KEYS[1] marker of the node
 -- KEYS[2] first lease, and one key more for every further lease
@@ -15,7 +15,8 @@
 --         l for longer than any lease may be: a node that is healed waits for no longer
 --       | {"no_state"} | {"not_serving", marker}
 --
--- Idempotent, and inert for a lease that has ended or was never raised. Atomic per lease.
+-- Idempotent. Changes nothing for a lease that has ended or was never raised. Atomic for each
+-- lease.
 
 local incarnation, base, longest = serving(redis.call("GET", KEYS[1]))
 if not incarnation then
@@ -23,7 +24,7 @@ if not incarnation then
   return wrong
 end
 
--- The longest ttl that has this drift, which is a hundredth of it and 2 ms more.
+-- The longest ttl that has this drift. A drift is a hundredth of the ttl and 2 ms more.
 local function longest_of(drift) return (drift - 2) * 100 + 99 end
 
 local function renew_one(key, ttl, drift, whose)

@@ -1,7 +1,7 @@
 #!lua
 -- Begins with healing.lua.
 --
--- Gives a node that is being healed counters, each if there is none.
+-- Gives counters to a node that is being healed. A counter that the node already has is left alone.
 --
 -- KEYS[1] marker of the node
 -- KEYS[2] first counter, and one key more for every further one
@@ -11,7 +11,7 @@
 --
 -- Returns "seeded" | {"other", marker}: it is not being healed in this incarnation
 --
--- It may be sent by any client, and any number of times. Atomic per counter.
+-- Any client may send it, any number of times. Atomic for each counter.
 
 local yes, wrong = healing(redis.call("GET", KEYS[1]), ARGV[1])
 if not yes then return wrong end

@@ -1,6 +1,6 @@
 #!lua
--- Brings a node into service that was healed: a counter that is missing begins at its base from now
--- on.
+-- Brings a node that was healed into service. From now on a missing counter begins at the base of
+-- the node.
 --
 -- KEYS[1] marker of the node
 -- ARGV[1] incarnation in which it was healed
@@ -8,12 +8,12 @@
 -- Returns "serves" | {"quiet", left_ms}: it may have forgotten a lease that goes on
 --       | {"other", marker}: it is in another incarnation, or something else
 --
--- Right only if N/2 + 1 others were listed in this incarnation and everything listed is here.
--- Idempotent.
+-- Right only if N/2 + 1 other nodes were listed in this incarnation and this node has all listed
+-- counters. Idempotent.
 
--- For how many ms it must not grant yet: the longest lease has to be over, and what nodes add to it
--- for clocks that run unevenly. At most 0 if that is so. The incarnation begins with the time at
--- which the node was taken in, in microseconds.
+-- The time in ms for which the node must not grant yet. The longest lease has to be over, and also
+-- the drift that nodes add for clocks that run unevenly. At most 0 if both are over. The
+-- incarnation begins with the time at which the node was taken in, in microseconds.
 local function quiet_left(incarnation, longest)
   local time = redis.call("TIME")
   local since = incarnation:match("^%d+") / 1000

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Begins with serving.lua, lease.lua.
 --
--- Takes back one try: the lease ends if it is this try's and no other attempt relies on it. If it
--- is not there, a late request of this try is refused.
+-- Undoes one try: its lease ends if no other attempt relies on the lease. If there is no lease of
+-- this try, its late requests are refused.
 --
 -- KEYS[1] marker of the node
 -- KEYS[2] lease of the resource
@@ -13,7 +13,7 @@
 --
 -- Returns "undone" | {"no_state"} | {"not_serving", marker}
 --
--- Idempotent. Compares the nonce: a late undo does not touch a later try of the same attempt.
+-- Idempotent. Compares the nonce, so a late undo does not touch a later try of the same attempt.
 
 local found = redis.call("MGET", KEYS[1], KEYS[2])
 local incarnation, wrong = serving(found[1])

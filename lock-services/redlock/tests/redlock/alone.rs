@@ -1,5 +1,5 @@
 //! Eight clients, nodes that miss a quarter of all requests and get a third of the others late,
-//! leases that vanish all the time. It would show a raise that compares nothing.
+//! and leases that vanish all the time. This test would show a raise that compares nothing.
 //! `scripts/test` runs it when nothing else runs.
 
 use std::{
@@ -33,8 +33,8 @@ const LOSSES: Losses = Losses {
     late: 0.3,
 };
 
-/// Deletes leases of random nodes, as clocks that jump would, until the test is over; now and then
-/// that of all nodes, so that there are two holders for sure.
+/// Deletes leases of random nodes, as clocks that jump would end them, until the test is over.
+/// Sometimes it deletes the leases of all nodes, so that there certainly are two holders.
 async fn jumper(nodes: Vec<MultiplexedConnection>, over: Arc<AtomicBool>) {
     let leases = [
         "palisade:redlock:lease:r0",

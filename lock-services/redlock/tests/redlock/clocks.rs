@@ -1,4 +1,4 @@
-//! Wall clocks of nodes jump: leases end early or late, and tokens do not care.
+//! Wall clocks of nodes jump. Leases end early or late, but tokens stay right.
 
 use std::time::Duration;
 
@@ -38,7 +38,8 @@ async fn tokens_rise_and_no_client_is_stuck_while_the_clocks_of_two_nodes_jump()
     clients.end().await;
 }
 
-/// A lease that a majority has is not enough here: a node that answers late is left out of it.
+/// A lease at all nodes. A lease at a majority is not enough here, and a node that answers late is
+/// left out.
 async fn held_at_all_nodes(servers: &RedlockServers, locks: &LockManager) -> LeaseGuard {
     for _ in 0..100 {
         let guard = locks.acquire("r").ttl(Ttl::secs(2)).await.unwrap();
@@ -66,12 +67,13 @@ async fn one_clock_that_jumps_ends_no_lease() {
     servers.nodes()[0].set_clock(AHEAD);
     let granted = rival.acquire("r").wait(Duration::from_millis(500)).await;
     assert!(granted.is_err(), "{granted:?}");
-    // Longer than the lease: it is renewed by the other two.
+    // This is longer than the ttl, so the other two nodes have renewed the lease.
     assert!(timeout(Duration::from_secs(3), guard.lost()).await.is_err());
     guard.release().await.unwrap();
 }
 
-/// The one thing that Redlock rests on and cannot promise. The store does not rest on it.
+/// Redlock rests on clocks, but cannot promise that they are right. The store does not rest on
+/// them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_clocks_that_jump_make_two_holders_and_the_first_cannot_write() {
     let servers = servers().await;

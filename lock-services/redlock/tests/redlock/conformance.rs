@@ -34,7 +34,7 @@ async fn connect(servers: &RedlockServers, initial: InitialToken) -> RealTime {
     RealTime::new(Arc::new(backend.unwrap()))
 }
 
-/// A case is left out where its extension is not claimed: this test pins the claims.
+/// A case is left out if its extension is not claimed, so this test checks the claims.
 #[tokio::test]
 async fn redlock_claims_the_extensions_that_its_cases_check() {
     let claimed = [

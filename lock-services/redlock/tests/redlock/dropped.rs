@@ -1,4 +1,4 @@
-//! An acquire that is dropped at any await, or gets no lease, leaves none on any node.
+//! An acquire that is dropped at any await, or gets no lease, leaves no lease on any node.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
     world::{connect, provisioned},
 };
 
-/// Longer than any test waits here: a lease that is gone by then was given back.
+/// A ttl that is longer than any test here. A lease that is gone during a test was given back.
 const LONG: Ttl = Ttl::secs(60);
 
 async fn no_node_has_a_lease(servers: &RedlockServers) {
@@ -28,7 +28,7 @@ async fn no_node_has_a_lease(servers: &RedlockServers) {
     }
 }
 
-/// Polls an acquire up to that await. The guard, if it got that far.
+/// Polls an acquire up to this await. Returns the guard, if it was granted by then.
 async fn polled(locks: &LockManager, number: usize) -> Option<LeaseGuard> {
     let acquire = locks.acquire("r").ttl(LONG);
     DropAt::waiting(number)
@@ -43,7 +43,7 @@ async fn an_acquire_that_is_dropped_at_any_await_leaves_no_lease_on_any_node() {
         let servers = provisioned(count).await;
         let locks = connect(&servers).await;
         let mut most = 1;
-        // On a busy machine all answers may be there at the first await.
+        // On a busy machine all answers may have arrived at the first await.
         for _ in 0..5 {
             let mut times = 1;
             while polled(&locks, times).await.is_none() {
@@ -81,9 +81,9 @@ async fn through(proxy: &Proxy, servers: &RedlockServers) -> LockManager {
     palisade::connect(&url).await.unwrap()
 }
 
-/// An acquire, up to a moment: another client has the first two nodes, and the last one has run its
-/// request. That fault keeps the answer of that node back, and all that is sent to it afterwards,
-/// until it is started again, with its data. In the end no node has a lease.
+/// Runs an acquire up to this moment: another client has the first two nodes, and the last node has
+/// run the request. The fault holds back the answer of the last node, and all later requests to it,
+/// until the node is started again, with its data. In the end no node has a lease.
 async fn the_last_node_is_restarted_after(
     fault: Fault,
     acquire: impl AsyncFnOnce(LockManager, Trap),
@@ -97,7 +97,7 @@ async fn the_last_node_is_restarted_after(
     absent.inflict_on_new(Fault::BlackHole);
     let rival = through(&absent, &servers).await;
     let locks = through(&proxy, &servers).await;
-    // It is connected to all nodes.
+    // The client is connected to all nodes.
     let guard = locks.acquire("other").await.unwrap();
     guard.release().await.unwrap();
     let guard = rival.acquire("r").ttl(LONG).await.unwrap();
@@ -120,19 +120,20 @@ async fn held(locks: LockManager, lost: Trap) {
     assert!(lost.has_sprung());
 }
 
-/// Catches: the end of an attempt that is sent once, to a node that is started again meanwhile.
+/// Catches: the end of an attempt is sent only once, to a node that is just started again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_acquire_that_gets_held_leaves_no_lease_on_a_node_that_was_restarted_with_its_data() {
     the_last_node_is_restarted_after(Fault::BlackHole, held).await;
 }
 
-/// Catches: a node that cannot be reached, taken for one without a lease.
+/// Catches: a node that cannot be reached counts as a node without a lease.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_acquire_that_gets_held_leaves_no_lease_on_a_node_that_was_out_of_reach() {
     the_last_node_is_restarted_after(Fault::Reset, held).await;
 }
 
-/// Catches: the same for an attempt that is dropped.
+/// Catches: the end of an attempt that was dropped is sent only once, to a node that is just
+/// started again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_acquire_that_is_dropped_leaves_no_lease_on_a_node_that_was_restarted_with_its_data() {
     the_last_node_is_restarted_after(Fault::BlackHole, async |locks, lost: Trap| {

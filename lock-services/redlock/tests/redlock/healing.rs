@@ -1,4 +1,4 @@
-//! A node that was healed stands for others that lose their state.
+//! A node that was healed can be a source when other nodes lose their state.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -29,7 +29,7 @@ async fn counters(node: &Redis) -> BTreeMap<String, String> {
     counters
 }
 
-/// With a majority out of service the issued tokens are unknown.
+/// If a majority is out of service, the issued tokens are unknown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_is_healed_only_if_the_one_before_it_was_healed_to_the_end() {
     let servers = short(3).await;
@@ -77,7 +77,8 @@ async fn after_all_of_three_nodes_were_healed_new_resources_are_granted_and_toke
 async fn an_operator_that_heals_a_node_may_be_cut_off_and_goes_on_later() {
     const MANY: usize = 1700;
     let servers = short(3).await;
-    // Some at both others, some at one: as left behind by tokens of different majorities.
+    // Some counters are at both other nodes and some at one node, as tokens of different majorities
+    // leave them.
     for (node, from) in [(1, 0), (2, 500)] {
         let pairs = (from..from + MANY).map(|number| {
             let count = 1_000_000 + number * 10 + node;
@@ -138,8 +139,8 @@ async fn a_node_that_loses_its_state_again_does_not_serve() {
     cycle(&locks, "r").await;
 }
 
-/// Only the run of a server that began a list of counters knows where it goes on. Another client of
-/// the same connections has them made anew meanwhile.
+/// Only the run of a server that began a list of counters knows where the list goes on. In between,
+/// another user of the same connections makes them connect again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_does_not_go_on_at_a_server_that_was_started_again() {
     let always = ["--appendonly", "yes", "--appendfsync", "always"];

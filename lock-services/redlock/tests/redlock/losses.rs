@@ -21,11 +21,12 @@ async fn keys(servers: &RedlockServers, node: usize, pattern: &str) -> usize {
     observer.keys(pattern).await.len()
 }
 
-/// Only node 1 knows of a lease on "r": node 2 never heard of it, and node 0 has forgotten it.
+/// A lease on "r" that only node 1 knows. Node 2 never got it, and node 0 has forgotten it.
 async fn forgotten_by_all_but_node_1(longest: Ttl) -> (RedlockServers, LeaseGuard) {
     let servers = in_service(RedlockServers::start(3).await, longest).await;
     servers.nodes()[2].pause().await;
-    // A client that has no connection to node 2, so nothing of its acquire is under way to it.
+    // A client without a connection to node 2, so no request of its acquire is under way to that
+    // node.
     let locks = connect(&servers).await;
     let acquire = locks.acquire("r").ttl(longest).renew(false);
     let guard = acquire.await.unwrap();
@@ -47,7 +48,7 @@ async fn a_node_that_forgot_a_lease_grants_none_before_the_longest_one_is_over()
         assert!(matches!(told, Attempt::Held { .. }), "{told:?}");
     };
     assert_eq!(keys(&servers, 0, COUNTERS).await, 1);
-    // Nothing keeps node 0 from granting it but that a lease of before may go on.
+    // Only the wait for a lease from before its loss keeps node 0 from granting "r".
     for _ in 0..5 {
         assert_held().await;
     }
@@ -57,7 +58,7 @@ async fn a_node_that_forgot_a_lease_grants_none_before_the_longest_one_is_over()
     assert!(guard.remaining().is_ok());
 }
 
-/// The control: where leases are short, the same two nodes soon grant it.
+/// The control: if leases are short, the same two nodes soon grant it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_forgot_a_lease_grants_again_after_the_longest_one() {
     let (servers, guard) = forgotten_by_all_but_node_1(SHORT).await;
@@ -93,7 +94,7 @@ async fn assert_started_again(servers: &RedlockServers) {
     assert!(refused.to_string().contains("started again"), "{refused}");
 }
 
-/// As if its log had lost its end: the run of its server is not the one that the marker names.
+/// The run of the server is not the run in the marker, as if its log had lost its end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_was_started_again_serves_only_if_it_loses_nothing() {
     const MARKER: &str = "palisade:redlock:node";
@@ -105,7 +106,7 @@ async fn a_server_that_was_started_again_serves_only_if_it_loses_nothing() {
     let of_another_run = format!("{incarnation}:0123456789");
     drop::<String>(node.command(&["SET", MARKER, &of_another_run]).await);
 
-    // Without it there is no majority.
+    // Without this node there is no majority.
     servers.nodes()[1].kill().await;
     assert_started_again(&servers).await;
     assert_eq!(states(&servers).await[0], NodeState::Restarted);
@@ -113,7 +114,8 @@ async fn a_server_that_was_started_again_serves_only_if_it_loses_nothing() {
     for (name, value) in [("appendonly", "yes"), ("appendfsync", "always")] {
         drop::<String>(node.command(&["CONFIG", "SET", name, value]).await);
     }
-    // That is how it does it now. Its last run, which may have lost its end, did not.
+    // The server writes its log before it answers only now. Its last run, which may have lost its
+    // end, did not.
     assert_started_again(&servers).await;
 
     let of_a_durable_run = format!("{of_another_run}+");

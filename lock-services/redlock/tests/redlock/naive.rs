@@ -1,4 +1,4 @@
-//! Redlock as in other libraries, with the greatest of the nodes' counts as a token. The control.
+//! The control: Redlock as in other libraries, with the greatest of the nodes' counts as a token.
 
 use std::{
     sync::{

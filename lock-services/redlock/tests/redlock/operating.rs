@@ -22,7 +22,7 @@ use crate::world::{PATIENCE, connect, cycle, provisioned};
 
 const LONG: Ttl = Ttl::secs(60);
 
-/// A text in every request of a release by force, and in no other one.
+/// A text that is in every request of a release by force, and in no other request.
 const FORCE: &str = "ended by force";
 
 async fn listed(locks: &LockManager) -> Vec<String> {
@@ -30,7 +30,7 @@ async fn listed(locks: &LockManager) -> Vec<String> {
     listed.map(|one| one.resource.as_str().to_owned()).collect()
 }
 
-/// Ends the present lease. Returns the token that follows it and that no holder gets.
+/// Ends the present lease by force. Returns the revocation token, which no holder gets.
 async fn revocation(locks: &LockManager, resource: &str) -> FencingToken {
     match locks.force_release(resource).await.unwrap() {
         ForceReleased::Ended { revocation, .. } => revocation,
@@ -121,7 +121,8 @@ async fn without_a_majority_nothing_is_listed_and_nothing_ended() {
     assert_eq!(listed(&locks).await, ["r"]);
 }
 
-/// It may have a majority together with the node that does not answer, and no other holder gets it.
+/// The lease may have a majority together with the node that does not answer, so no other holder
+/// gets the resource.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_that_is_uncertain_is_shown_and_not_ended() {
     let servers = provisioned(3).await;
@@ -133,7 +134,7 @@ async fn a_lease_that_is_uncertain_is_shown_and_not_ended() {
     let held = locks.acquire("r").ttl(LONG).await.unwrap();
     late.resume().await;
     other.pause().await;
-    // Another one, which does not wait behind the requests of the first one.
+    // Another client, which does not wait behind the requests of the first client.
     let operator = connect(&servers).await;
     let shown = operator.inspect("r").await.unwrap().holder.unwrap();
     assert_eq!(shown.token, held.token());
@@ -170,7 +171,7 @@ async fn a_node_that_hears_of_a_release_by_force_late_ends_that_lease_and_keeps_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_answers_to_a_release_by_force_are_unknown_and_then_it_is_not_held() {
-    // One node answers in time, or none does: then the try is taken back, and the lease is gone.
+    // If one node or none answers in time, the try is undone, and the lease has ended.
     for nodes in [1..3, 0..3] {
         with_lost_answers_of(nodes).await;
     }
@@ -193,7 +194,8 @@ async fn with_lost_answers_of(nodes: Range<usize>) {
     assert!(cycle(&locks, "r").await > held.token());
 }
 
-/// Each release by force draws one more token that no holder gets, and no grant lies in between.
+/// Each release by force draws a further token that no holder gets. No grant lies between that
+/// token and the token of the ended lease.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn revocations_lie_between_the_tokens_that_are_granted_while_many_wait() {
     const ROUNDS: usize = 40;

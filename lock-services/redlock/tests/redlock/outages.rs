@@ -45,7 +45,7 @@ async fn a_node_that_hangs_costs_its_clients_a_moment_and_not_its_timeout_each_t
         cycle(&locks, "r").await;
     }
     let each = TokioRuntime.now().since(began) / CYCLES;
-    // 250 ms is the time that nodes have; twice for a cycle.
+    // Nodes have 250 ms to answer, and a cycle asks them twice.
     assert!(each < Duration::from_millis(200), "{each:?}");
     servers.nodes()[2].resume().await;
 }
@@ -70,7 +70,7 @@ async fn with_a_majority_silent_it_is_unavailable_and_recovers() {
     }
     let refused = timeout(PATIENCE, locks.try_acquire("r")).await.unwrap();
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Unavailable);
-    // It cannot be renewed, and its holder learns that without the nodes.
+    // The lease cannot be renewed, and its holder learns that without the nodes.
     timeout(PATIENCE, held.lost()).await.unwrap();
     for node in &servers.nodes()[1..] {
         node.resume().await;

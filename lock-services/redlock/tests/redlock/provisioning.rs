@@ -1,4 +1,4 @@
-//! An operator brings nodes into service, all of them, once.
+//! An operator brings all nodes into service, once.
 
 use std::sync::Arc;
 
@@ -82,14 +82,15 @@ async fn several_operators_that_provision_at_once_do_it_once() {
     let servers = RedlockServers::start(3).await;
     let longest = Ttl::secs(60);
     let all = (0..4).map(|_| servers.provision(longest));
-    // An operator that comes when others are half done stops.
+    // An operator that comes when others have done a part stops.
     let done = futures_util::future::join_all(all).await;
     assert!(done.iter().any(Result::is_ok), "{done:?}");
     assert_eq!(states(&servers).await, vec![NodeState::Serving; 3]);
     cycle(&connect(&servers).await, "r").await;
 }
 
-/// They serve. An operator that asks for more gets an error that says what they are.
+/// The nodes already serve. An operator that asks for other settings gets an error that names
+/// theirs.
 #[tokio::test]
 async fn nodes_that_serve_for_other_settings_are_an_error_that_says_what_they_are() {
     let servers = RedlockServers::start(3).await;

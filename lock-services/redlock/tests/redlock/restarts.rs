@@ -17,13 +17,13 @@ use crate::world::{SHORT, connect, cycle, heal, in_service, provisioned, states}
 const MARKER: &str = "palisade:redlock:node";
 const LOGGED: [&str; 3] = ["--appendonly", "yes", "--appendfsync"];
 
-/// Three nodes that write a log like that, for leases of up to that length.
+/// Three nodes that write a log with this `appendfsync`, for leases of up to this length.
 pub(crate) async fn logging(fsync: &str, longest: Ttl) -> RedlockServers {
     let arguments = [&LOGGED[..], &[fsync]].concat();
     in_service(RedlockServers::start_with(3, &arguments).await, longest).await
 }
 
-/// Everything is started again, one server after the other or all at once, and nothing is healed.
+/// All servers are started again, one after the other or all at once, and no node is healed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_write_their_log_before_they_answer_serve_on_after_a_restart() {
     let servers = logging("always", SHORT).await;
@@ -54,7 +54,7 @@ async fn nodes_that_write_their_log_before_they_answer_serve_on_after_a_restart(
     assert!(cycle(&connect(&servers).await, "r").await > last);
 }
 
-/// The same for an operator, before any client has asked them for a lock.
+/// An operator heals a node before any client has asked the restarted nodes for a lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn restarted_nodes_that_write_their_log_before_they_answer_still_heal_another() {
     let servers = logging("always", SHORT).await;
@@ -73,7 +73,7 @@ async fn nodes_that_write_their_log_later_have_to_be_healed_after_a_restart() {
     let servers = logging("everysec", SHORT).await;
     let token = cycle(&connect(&servers).await, "r").await;
     let node = &servers.nodes()[0];
-    // A busy disk puts the writing off.
+    // A busy disk delays the writing.
     until("its log is written", async || {
         let log: String = node.command(&["INFO", "persistence"]).await;
         log.contains("aof_buffer_length:0\r")
@@ -83,7 +83,7 @@ async fn nodes_that_write_their_log_later_have_to_be_healed_after_a_restart() {
     let marker: Option<String> = node.command(&["GET", MARKER]).await;
     assert!(marker.is_some(), "it has come back with what it wrote");
     assert_eq!(states(&servers).await[0], NodeState::Restarted);
-    // The other two serve, and it does not.
+    // The other two nodes serve, and this node does not.
     let counter = "palisade:redlock:counter:r";
     let before: Option<String> = node.command(&["GET", counter]).await;
     assert!(cycle(&connect(&servers).await, "r").await > token);
@@ -99,7 +99,7 @@ async fn backend(servers: &RedlockServers) -> RedlockBackend {
     backend.unwrap()
 }
 
-/// A lease of one backend, as another one can be asked about it.
+/// A lease that one backend has acquired, for requests by another backend.
 struct Held {
     attempt: AttemptRef,
     token: FencingToken,
@@ -136,8 +136,8 @@ impl Held {
     }
 }
 
-/// The state of a node that was started again is unknown: no answer of it counts, not even "not the
-/// holder".
+/// The state of a node that was started again is unknown, so none of its answers counts, not even
+/// "not the holder".
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn restarted_nodes_count_as_unknown_for_a_renewal_a_release_and_a_cancel() {
     let servers = provisioned(3).await;
@@ -158,7 +158,7 @@ async fn restarted_nodes_count_as_unknown_for_a_renewal_a_release_and_a_cancel()
     assert_eq!(cancelled.unwrap_err().outcome(), Outcome::Unknown);
 }
 
-/// A node that is empty has no part of a lease, and with two of them there is no lease any more.
+/// A node that is empty has no lease. If two nodes are empty, there is no lease any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn empty_nodes_count_as_such_for_a_renewal_a_release_and_a_cancel() {
     let servers = provisioned(3).await;

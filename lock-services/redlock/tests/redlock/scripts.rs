@@ -1,4 +1,4 @@
-//! One node that gets a request late, or twice: each rule of the scripts by itself. They are put
+//! One node gets a request late, or twice: each rule of the scripts by itself. The scripts are put
 //! together here as the backend does it.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ const COUNTER: &str = "t:counter:r";
 const LEASE: &str = "t:lease:r";
 const LIFE: &str = "1790000000000000-0123456789abcdef";
 
-/// Holders are digests, nonces and attempts numbers. They only have to differ.
+/// A holder. Holders are digests, and nonces and attempts are numbers. They only have to differ.
 const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 const TRY: [&str; 3] = ["1111111111111111", "2222222222222222", "3333333333333333"];
@@ -42,7 +42,7 @@ impl Node {
         node
     }
 
-    /// Runs a script. The words of its answer.
+    /// Runs a script. Returns the words of its answer.
     async fn run(&self, name: &str, keys: &[&str], arguments: &[&str]) -> String {
         let text = &self.scripts[name];
         let (flags, body) = text.split_once('\n').unwrap();
@@ -83,7 +83,7 @@ impl Node {
         }
     }
 
-    /// Asks for the lease: "COUNT:LIFE" if it is granted.
+    /// Asks for the lease. The answer is "COUNT:LIFE" if it is granted.
     async fn acquire(&self, holder: &str, nonce: &str) -> String {
         let keys = [MARKER, COUNTER, LEASE, &ended(holder)];
         let (head, tail) = (format!("{holder}:{nonce}:0:"), format!(":12:{nonce}:"));
@@ -101,7 +101,7 @@ impl Node {
     ) -> String {
         let lease = format!("{holder}:{nonce}:");
         let arguments = [incarnation, &lease, count, to];
-        // As the backend does it: a token that is the count is left out.
+        // A token that is equal to the count is left out, as the backend does it.
         let many = if to == count { 3 } else { 4 };
         self.run("raise", &[MARKER, COUNTER, LEASE], &arguments[..many])
             .await
@@ -160,17 +160,17 @@ fn ended(holder: &str) -> String {
 }
 
 fn marker(state: char) -> String {
-    // Taken in so long ago that no lease of before goes on.
+    // The node was taken in so long ago that no lease from before goes on.
     format!("{LIFE}:{state}:40:60000:run")
 }
 
-/// Catches: a raise that comes late, or again, lifts a counter for a lease that is another's by
-/// then.
+/// Catches: a raise that comes late, or again, lifts a counter although the lease belongs to
+/// another try by then.
 #[tokio::test]
 async fn a_raise_is_let_through_only_if_lease_counter_and_life_are_those_of_the_grant() {
     let node = Node::new().await;
     assert_eq!(node.acquire(A, TRY[0]).await, format!("41:{LIFE}"));
-    // To the count itself, which has a short way, and above it.
+    // A raise to the count itself, which has a fast path, and a raise above it.
     for to in ["41", "50"] {
         assert_eq!(
             node.raise("1-1", A, TRY[0], "41", to).await,
@@ -195,7 +195,7 @@ async fn a_raise_is_let_through_only_if_lease_counter_and_life_are_those_of_the_
         lease.starts_with(&format!("{A}:{}:0:41:", TRY[0])),
         "{lease}"
     );
-    // An acquire that comes in again counts up, and the raise of before is not its own.
+    // An acquire that arrives again counts up, and the earlier raise does not belong to it.
     assert_eq!(node.acquire(A, TRY[0]).await, format!("43:{LIFE}"));
     assert_eq!(node.raise(LIFE, A, TRY[0], "41", "50").await, "lost");
     assert_eq!(node.raise(LIFE, A, TRY[0], "43", "50").await, "raised");
@@ -210,7 +210,7 @@ async fn a_raise_is_let_through_only_if_lease_counter_and_life_are_those_of_the_
     );
 }
 
-/// Catches: Lua takes neighbours above 2^53 for one number.
+/// Catches: Lua treats neighbours above 2^53 as one number.
 #[tokio::test]
 async fn counts_are_compared_as_text_and_exact_beyond_what_a_double_holds() {
     let node = Node::new().await;
@@ -233,12 +233,12 @@ async fn counts_are_compared_as_text_and_exact_beyond_what_a_double_holds() {
     assert_eq!(node.command(&["GET", LEASE]).await, None);
 }
 
-/// Catches: the short ways at the top of the scripts do something else than the long ones.
+/// Catches: the fast path of a script has another effect than its slow path.
 #[tokio::test]
 async fn the_short_way_and_the_long_way_come_to_the_same() {
     let node = Node::new().await;
     let tail = format!(":12:0:{}:", TRY[0]);
-    // A floor takes the long way, and so does an incarnation of another length.
+    // A request with a floor takes the slow path, and so does an incarnation of another length.
     for (incarnation, floor) in [(LIFE, None), (LIFE, Some("0")), ("1-1", None)] {
         node.delete(COUNTER).await;
         node.set(MARKER, &format!("{incarnation}:s:40:60000:run"))
@@ -274,7 +274,8 @@ async fn the_short_way_and_the_long_way_come_to_the_same() {
         );
         assert_eq!(node.release(A, "50").await, "released", "it is remembered");
         node.delete(&ended(A)).await;
-        // The key of a lease stays for a while after its end, and then it cannot be released.
+        // The key of a lease stays for a while after the end of the lease. During this time the
+        // lease cannot be released.
         let ran_out = format!("{A}:{}:50:41{tail}", TRY[0]);
         node.set_for(LEASE, &ran_out, 15_000).await;
         assert_eq!(node.release(A, "50").await, "not_holder");
@@ -299,7 +300,7 @@ async fn an_undo_ends_no_lease_of_another_try_and_refuses_its_own_when_that_come
 const LONGEST_MS: u64 = 36_000_000;
 const DRIFT_MS: u64 = LONGEST_MS / 100 + 2;
 
-/// A node that was taken in so long ago.
+/// Makes the node look as if it had been taken in this long ago.
 async fn taken_in(node: &Node, millis_ago: u64) -> String {
     let now = TokioRuntime.unix_time().as_millis();
     let incarnation = format!("{}000-0123456789abcdef", now - u128::from(millis_ago));
@@ -308,7 +309,7 @@ async fn taken_in(node: &Node, millis_ago: u64) -> String {
     incarnation
 }
 
-/// Catches: a node that serves while a lease which it forgot goes on.
+/// Catches: a node that serves while a lease that it has forgotten goes on.
 #[tokio::test]
 async fn a_node_is_quiet_for_the_longest_lease_and_for_its_drift() {
     let node = Node::new().await;
@@ -324,7 +325,8 @@ async fn a_node_is_quiet_for_the_longest_lease_and_for_its_drift() {
     assert_eq!(serve(incarnation).await, "serves");
 }
 
-/// Catches: the same, by a renewal to more than the longest lease.
+/// Catches: a lease is renewed to more than the longest lease, so that it goes on when a node that
+/// has forgotten it serves.
 #[tokio::test]
 async fn a_lease_is_renewed_to_no_more_than_a_node_that_lost_its_state_is_quiet() {
     let node = Node::new().await;
@@ -350,7 +352,7 @@ async fn a_lease_is_renewed_to_no_more_than_a_node_that_lost_its_state_is_quiet(
     assert!(left().await > before);
 }
 
-/// Catches: a `serve` or a seed that comes late puts a node into service that has lost its state
+/// Catches: a `serve` or a seed that comes late brings a node into service that has lost its state
 /// again.
 #[tokio::test]
 async fn a_node_serves_only_in_the_life_in_which_it_was_healed() {
@@ -369,7 +371,7 @@ async fn a_node_serves_only_in_the_life_in_which_it_was_healed() {
     assert_eq!(node.acquire(A, TRY[0]).await, format!("41:{incarnation}"));
     let marker = node.command(&["GET", MARKER]).await.unwrap();
     assert_eq!(marker, format!("{incarnation}:s:40:{LONGEST_MS}:run"));
-    // A seed that comes in late.
+    // A seed that arrives late.
     assert_eq!(
         node.seed(&incarnation, "90").await,
         format!("other {marker}")
@@ -377,7 +379,7 @@ async fn a_node_serves_only_in_the_life_in_which_it_was_healed() {
     assert_eq!(node.counter().await.as_deref(), Some("41"));
 }
 
-/// Catches: healing lowers a counter, or begins one where a broken one was.
+/// Catches: healing lowers a counter, or begins a counter in place of a broken one.
 #[tokio::test]
 async fn several_counters_are_looked_for_counted_and_seeded_in_one_life() {
     let node = Node::new().await;
@@ -439,7 +441,7 @@ async fn a_delete_of_a_clearing_that_comes_in_late_deletes_nothing() {
     assert_eq!(node.counter().await, None);
 }
 
-/// Catches: one script of them all does not look at the marker.
+/// Catches: a script that does not check the marker.
 #[tokio::test]
 async fn a_node_that_does_not_serve_refuses_everything() {
     let node = Node::new().await;
@@ -464,7 +466,7 @@ async fn a_node_that_does_not_serve_refuses_everything() {
     assert_eq!(node.counter().await.as_deref(), Some("41"));
 }
 
-/// Catches: a request that is sent twice brings back a life that was lost.
+/// Catches: a request that is sent twice brings back an incarnation that was lost.
 #[tokio::test]
 async fn a_life_is_another_one_each_time_it_is_drawn() {
     let node = Node::new().await;

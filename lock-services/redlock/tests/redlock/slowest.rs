@@ -1,4 +1,4 @@
-//! A node that is slower than the others, so that its last answers are not waited for.
+//! A node is slower than the others, so that clients do not wait for its last answers.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use lock_core::{
 
 use crate::world::provisioned;
 
-/// The delay of its answers: less than an acquire waits for it.
+/// The delay of its answers. It is less than an acquire waits for the node.
 const LATER: Duration = Duration::from_millis(4);
 
 /// Three new nodes, a proxy that makes the last one the slowest, and a client of them.
@@ -37,9 +37,10 @@ async fn with_a_slow_node() -> (RedlockServers, Proxy, LockManager) {
     (servers, proxy, locks)
 }
 
-/// Waits until the last node has part in a lease: its lease was raised.
+/// Waits until the last node takes part in a lease, which means that its lease was raised.
 async fn the_last_one_has_part(proxy: &Proxy, locks: &LockManager) {
-    // On the same way as the requests, so behind those that were sent before.
+    // The observer uses the same proxy as the requests, so it comes behind those that were sent
+    // before.
     let behind = Observer::of(&proxy.url("redis")).await;
     until("a lease that the slowest node has raised", async || {
         let guard = locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
@@ -75,7 +76,7 @@ async fn a_release_does_not_wait_for_the_slowest_node() {
         assert_eq!(guard.release().await.unwrap(), Released::Released);
         least = std::cmp::min(least, TokioRuntime.now().since(asked));
     }
-    // Whatever else the machine does, one of them was not held up by that.
+    // Whatever else the machine does, the slow node has not delayed the quickest release.
     assert!(least < LATER, "{least:?}");
 }
 

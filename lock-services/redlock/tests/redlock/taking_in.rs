@@ -1,4 +1,4 @@
-//! When a node is taken in, its old keys are deleted, and none of its new incarnation.
+//! When a node is taken in, its old keys are deleted, but no keys of its new incarnation.
 
 use e2e::servers::{Redis, RedlockServers};
 use futures_util::future::join_all;
@@ -12,7 +12,7 @@ const OLD: &str = "palisade:redlock:ended:old";
 /// More than one page of deletions.
 const MANY: usize = 1200;
 
-/// Healing takes as long as the longest lease.
+/// Nodes with short leases, because healing takes as long as the longest lease.
 async fn short() -> RedlockServers {
     in_service(RedlockServers::start(3).await, SHORT).await
 }
@@ -29,7 +29,7 @@ async fn old_left(node: &Redis) -> usize {
     keys.len()
 }
 
-/// Polls a healing up to that await and drops it. Whether it had taken the node in by then.
+/// Polls a healing up to this await and drops it. Returns whether the node was taken in by then.
 async fn polled(nodes: &RedlockNodes, address: &str, number: usize) -> bool {
     let mut taken_in = false;
     let healing = nodes.heal(address, |_| taken_in = true);
@@ -47,7 +47,7 @@ async fn a_node_shows_that_it_is_being_cleared_before_anything_is_deleted() {
         fill_with_old(node).await;
         let nodes = servers.operated();
         let done = polled(&nodes, node.address(), times).await;
-        // In this order: a key that is deleted was shown before.
+        // The order of these steps matters, because a key that is deleted was shown before.
         let left = old_left(node).await;
         let marker: Option<String> = node.command(&["GET", MARKER]).await;
         assert!(left == MANY || marker.is_some(), "{left} left, unmarked");
@@ -91,7 +91,7 @@ async fn several_operators_that_heal_a_node_at_once_do_it_once() {
     }
 }
 
-/// One is killed when it has marked the node, and another takes over.
+/// One operator is killed when it has marked the node, and another operator takes over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_one_operator_began_to_clear_is_taken_in_by_the_next() {
     let servers = short().await;

@@ -9,13 +9,13 @@ use lock_core::{
 use palisade_redlock::{HealProgress, NodeState};
 use tokio::{sync::oneshot, task::JoinHandle};
 
-/// For what must come, far longer than it takes.
+/// The time limit for events that must come. Events are far quicker.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The longest lease in tests that heal nodes, because healing takes that long.
 pub(crate) const SHORT: Ttl = Ttl::secs(2);
 
-/// So many nodes, in service for leases of up to a minute.
+/// This number of nodes, in service for leases of up to a minute.
 pub(crate) async fn provisioned(count: usize) -> RedlockServers {
     in_service(RedlockServers::start(count).await, Ttl::secs(60)).await
 }
@@ -38,14 +38,14 @@ pub(crate) async fn cycle(locks: &LockManager, resource: &str) -> FencingToken {
     token
 }
 
-/// Heals a node to the end. Whether there was anything to do.
+/// Heals a node to the end. Returns whether there was anything to do.
 pub(crate) async fn heal(servers: &RedlockServers, node: usize) -> Result<bool, Error> {
     let nodes = servers.operated();
     nodes.heal(servers.nodes()[node].address(), |_| {}).await
 }
 
-/// Heals a node until it only waits for leases that may go on, and drops that. The counters that
-/// were made.
+/// Heals a node until it only waits for leases that may go on, and then drops the healing. Returns
+/// the number of counters that were made.
 pub(crate) async fn heal_until_it_waits(servers: &RedlockServers, node: usize) -> u64 {
     let (waits, told) = oneshot::channel();
     let (mut waits, mut all) = (Some(waits), 0);
@@ -82,7 +82,7 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Starts so many, each with connections of its own.
+    /// Starts this number of clients, each with connections of its own.
     pub(crate) async fn start(url: &str, clients: usize) -> Self {
         let load = Arc::new(Load::default());
         let mut tasks = Vec::new();
@@ -93,14 +93,14 @@ impl Clients {
         Self { load, tasks }
     }
 
-    /// Waits until so many more grants were returned.
+    /// Waits until this number of further grants was returned.
     pub(crate) async fn go_on(&self, grants: usize) {
         let history = &self.load.history;
         let before = history.grants();
         until("more grants", async || history.grants() >= before + grants).await;
     }
 
-    /// Stops them. Checks that all that they saw and wrote is possible.
+    /// Stops the clients. Checks that all their grants and writes are possible.
     pub(crate) async fn end(self) -> Arc<Load<2>> {
         self.load.stop();
         let ended = tokio::time::timeout(PATIENCE, join_all(self.tasks)).await;
@@ -112,7 +112,8 @@ impl Clients {
     }
 }
 
-/// An acquire that fails because too few nodes answer is tried again: these tests are about grants.
+/// One client. An acquire that fails because too few nodes answer is tried again, because these
+/// tests are about grants.
 async fn client(load: Arc<Load<2>>, locks: LockManager) {
     while !load.is_over() {
         let (number, resource) = load.next();
@@ -122,7 +123,7 @@ async fn client(load: Arc<Load<2>>, locks: LockManager) {
             continue;
         };
         let section = load.enter(resource, &guard, asked).await;
-        // Long enough for another client to come in between if it can.
+        // The pauses are long enough for another client to come in between, if that is possible.
         for _ in 0..5 {
             pause().await;
         }
@@ -131,7 +132,7 @@ async fn client(load: Arc<Load<2>>, locks: LockManager) {
     }
 }
 
-/// Up to 4 ms, as a garbage collector takes.
+/// Pauses for up to 4 ms, as a garbage collector does.
 pub(crate) async fn pause() {
     let micros = 4000.0 * rand::random::<f64>();
     tokio::time::sleep(Duration::from_secs_f64(micros / 1e6)).await;

@@ -1,4 +1,5 @@
-//! Attempts that are cancelled while their acquire goes on, and from another process.
+//! Attempts that are cancelled while their acquire goes on, and attempts that another process
+//! cancels.
 
 use std::{
     pin::{Pin, pin},
@@ -20,16 +21,16 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 type Answer = Result<Attempt<Grant>, Error>;
 
-/// The obstacle of an acquire.
+/// The obstacle that an acquire meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Free,
     Held,
-    /// The lock directory was deleted: it has to be made, and the node is created once more.
+    /// The lock directory was deleted. It has to be made, and the node has to be created again.
     Deleted,
 }
 
-/// At every await: the acquire soon returns an error that says that it has ended, and leaves no
+/// After a cancel at any await, the acquire soon returns the error that it has ended, and leaves no
 /// node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_acquire_that_goes_on_after_its_cancel_leaves_no_node() {
@@ -81,13 +82,13 @@ async fn an_acquire_that_goes_on_after_its_cancel_leaves_no_node() {
     }
 }
 
-/// Polls an acquire that many times; its answer, if it has one by then.
+/// Polls an acquire this many times. Returns its answer, if it has one by then.
 async fn polled(
     acquire: &mut Pin<&mut (impl Future<Output = Answer> + ?Sized)>,
     times: usize,
 ) -> Option<Answer> {
     let polled = DropAt::waiting(times).poll(acquire);
-    // In line nothing happens any more, and then there is no further poll.
+    // A waiter in the queue is not polled any more, because nothing happens.
     let waits = timeout(Duration::from_millis(500), polled);
     waits.await.ok().flatten()
 }
@@ -103,7 +104,7 @@ async fn release(backend: &impl LockBackend, request: &AcquireRequest, answer: A
     );
 }
 
-/// Only the process of an attempt can end it: an answer that it has ended would be wrong.
+/// Only the process of an attempt can end it, so the answer that it has ended would be wrong.
 #[tokio::test]
 async fn a_cancel_from_another_process_is_refused_and_not_ignored() {
     let namespace = Namespace::fresh(zookeeper().await);
@@ -137,7 +138,7 @@ async fn a_cancel_from_another_process_is_refused_and_not_ignored() {
     ours.cancel(&waiting.attempt).await.unwrap();
     let answer = timeout(PATIENCE, waits).await.expect("an answer");
     assert_eq!(answer.unwrap_err().kind(), ErrorKind::Released);
-    // In its own process it has ended, so other processes get the same answer.
+    // After the cancel by its own process, other processes get the same answer.
     other.cancel(&waiting.attempt).await.unwrap();
     assert_eq!(
         ours.release(&lease, true).await.unwrap(),
@@ -153,8 +154,9 @@ async fn until_in_line(observer: &Client, directory: &str, many: usize) {
     .await;
 }
 
-/// The lease that an attempt finds is given up before the attempt gets it, with the acquisition
-/// going on: at every await, of a lease that was there and of one that both waited for.
+/// An attempt finds a lease that is given up before the attempt gets it, while the acquisition goes
+/// on. This is tried at every await, with a lease that existed before and with a lease for which
+/// both attempts waited.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_attempt_is_granted_although_the_lease_that_it_found_was_given_up() {
     let namespace = Namespace::fresh(zookeeper().await);

@@ -31,13 +31,13 @@ async fn ensemble() -> RealTime {
     seconds(connect(&servers.url(), InitialToken::Clock).await)
 }
 
-/// A case asks several times within a lease, and on a busy machine an ensemble takes its time to
-/// agree.
+/// The unit of time is long, because a case sends several requests within a lease, and an ensemble
+/// on a busy machine is slow to agree.
 fn seconds(backend: LockService) -> RealTime {
     RealTime::new(backend).short(Ttl::secs(1), Duration::from_millis(1500))
 }
 
-/// A case is left out where its extension is not claimed: this test pins the claims.
+/// A case is left out if its extension is not claimed, so this test checks the claims.
 #[tokio::test]
 async fn zookeeper_claims_the_extensions_that_its_cases_check() {
     let backend = connect(&zookeeper().await.url(), InitialToken::Clock).await;

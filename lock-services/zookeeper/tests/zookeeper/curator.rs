@@ -1,4 +1,4 @@
-//! Curator's own `InterProcessMutex` and ours exclude each other, in one line.
+//! Curator's `InterProcessMutex` and our clients exclude each other, in one queue.
 
 use std::{
     fs::{self, File},
@@ -18,7 +18,7 @@ use crate::{
 
 const TTL: Ttl = Ttl::secs(15);
 
-/// Debian's folder of the recipes with their dependencies, and a compiler.
+/// The recipes with their dependencies, in Debian's folder.
 const RECIPES: &str = "/usr/share/java/curator-recipes.jar:/usr/share/java/curator-framework.jar:\
                        /usr/share/java/curator-client.jar";
 const COMPILER: &str = "/usr/share/java/eclipse-jdt-core.jar";
@@ -37,7 +37,7 @@ async fn start(servers: &ZooKeeper, directory: &str, session_ms: u32) -> Peer {
     Peer::start(&mut command).await
 }
 
-/// Where the program is, compiled.
+/// The folder with the compiled program.
 async fn classes() -> PathBuf {
     static MADE: tokio::sync::OnceCell<PathBuf> = tokio::sync::OnceCell::const_new();
     let make = || async {
@@ -87,7 +87,8 @@ async fn curator_and_we_wait_for_each_other_in_one_line() {
     assert!(behind.token() > before);
 }
 
-/// Each holder makes a file that is not there, and takes it away: a second holder would meet it.
+/// Each holder makes a file that must not exist, and deletes it. A second holder would find the
+/// file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn curator_and_we_never_hold_at_the_same_time() {
     const TURNS: usize = 25;
@@ -129,11 +130,11 @@ async fn curator_and_we_never_hold_at_the_same_time() {
     assert!(nodes(&observer, &directory).await.is_empty());
 }
 
-/// A client of Curator that is gone costs us its session, and one of ours that stands still costs
-/// Curator ours.
+/// If a client of Curator dies, our clients wait for its session. If a client of ours stands still,
+/// Curator waits for our session.
 #[tokio::test]
 async fn a_failed_client_costs_curator_our_session_and_us_that_of_curator() {
-    // Long enough for a process to begin on a busy machine.
+    // The session is long enough for a process to start on a busy machine.
     const SESSION_MS: u32 = 6_000;
     let servers = zookeeper().await;
     let namespace = Namespace::fresh(servers);

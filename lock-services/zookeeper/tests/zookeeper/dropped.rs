@@ -10,8 +10,8 @@ use palisade_zookeeper::ZooKeeperBackend;
 
 use crate::world::{Namespace, granted, nodes, request, sequencer};
 
-/// At every await, of a free resource and in line: the node is gone soon, without any request for
-/// it. The next acquire does not have to wait.
+/// After a drop at any await, of an acquire of a free resource or in the queue, the node is gone
+/// soon, without a cancel. The next acquire does not have to wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_acquire_dropped_at_any_await_leaves_no_node() {
     let namespace = Namespace::fresh(zookeeper().await);
@@ -57,20 +57,20 @@ async fn an_acquire_dropped_at_any_await_leaves_no_node() {
             }
             awaits += 1;
         }
-        // A free resource may be granted before the first of them.
+        // A free resource may be granted before the first await.
         assert!(!contended || awaits > 1, "it awaits nothing");
         assert!(!contended || created > 0, "no node was ever left behind");
     }
 }
 
-/// Polls an acquire that many times and drops it; its token, if it was granted by then.
+/// Polls an acquire this many times and drops it. Returns its token, if it was granted by then.
 async fn poll_times(
     backend: &ZooKeeperBackend,
     request: &AcquireRequest,
     times: usize,
 ) -> Option<lock_core::FencingToken> {
     let polled = DropAt::waiting(times).poll(backend.acquire(request));
-    // In line nothing happens any more, and then there is no further poll.
+    // A waiter in the queue is not polled any more, because nothing happens.
     let waits = tokio::time::timeout(std::time::Duration::from_millis(500), polled);
     match waits.await.ok().flatten()? {
         Ok(Attempt::Granted(grant)) => Some(grant.token),

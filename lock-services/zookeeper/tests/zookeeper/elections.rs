@@ -1,4 +1,4 @@
-//! Leaders that die, and numbers of transactions that are used up.
+//! Leaders die, and the numbers of transactions are used up.
 
 use e2e::{
     observer::until_within,
@@ -17,7 +17,7 @@ async fn leaders_that_are_killed_under_load_cost_no_token_and_no_update() {
         load.until_granted(60).await;
         let leader = servers.leader().await;
         servers.kill(leader).await;
-        // By the two that are left.
+        // The two servers that are left go on granting.
         load.until_granted(60).await;
         servers.restart(leader).await;
         servers.until_all_serve().await;
@@ -26,7 +26,7 @@ async fn leaders_that_are_killed_under_load_cost_no_token_and_no_update() {
     load.assert_sound().await;
 }
 
-/// The low half of a transaction's number, 32 bits, is used up again and again: each time there is
+/// The low half of a transaction's number, 32 bits, is used up again and again. Each time there is
 /// an election, and the numbers go on in the next epoch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transactions_that_are_used_up_cost_no_token_and_no_update() {

@@ -1,4 +1,4 @@
-//! Tokens above a floor that was raised while others waited.
+//! Tokens are above a floor that was raised while others waited.
 
 use e2e::servers::zookeeper;
 use lock_core::{FencingToken, Ttl};
@@ -7,7 +7,8 @@ use crate::world::{Namespace, until_waiting};
 
 const TTL: Ttl = Ttl::secs(15);
 
-/// The node of a waiter was created below the floor that the holder before it asks for.
+/// The node of a waiter is created with a floor that is lower than the floor for which the holder
+/// before it asks.
 #[tokio::test]
 async fn a_waiter_gets_a_token_above_a_floor_that_is_raised_meanwhile() {
     let namespace = Namespace::fresh(zookeeper().await);
@@ -42,7 +43,7 @@ async fn a_waiter_gets_a_token_above_a_floor_that_is_raised_meanwhile() {
         highest = next.token();
         next.release().await.unwrap();
     }
-    // Other clients that have read the floor before, and those that come later.
+    // Clients that have read the floor before, and clients that come later.
     for locks in [&others, &namespace.connect().await] {
         let next = locks.acquire("r").ttl(TTL).await.unwrap();
         assert!(next.token() > highest, "{} after {highest}", next.token());
@@ -51,7 +52,7 @@ async fn a_waiter_gets_a_token_above_a_floor_that_is_raised_meanwhile() {
     }
 }
 
-/// Sequence numbers would begin again, and so would the floor.
+/// In the new directory sequence numbers begin again. Tokens and the floor must not.
 #[tokio::test]
 async fn tokens_rise_when_the_directory_of_a_lock_was_deleted() {
     let namespace = Namespace::fresh(zookeeper().await);
@@ -71,8 +72,8 @@ async fn tokens_rise_when_the_directory_of_a_lock_was_deleted() {
     }
 }
 
-/// Catches: a release whose next number seems to show that no other client came in between. In a
-/// directory that was made again that number comes after another client's.
+/// Catches: a client takes the next sequence number as proof that no other client came in between.
+/// In a directory that was made again, another client may be before that number.
 #[tokio::test]
 async fn the_number_that_comes_next_proves_nothing_in_a_directory_that_was_made_again() {
     let namespace = Namespace::fresh(zookeeper().await);
@@ -93,8 +94,8 @@ async fn the_number_that_comes_next_proves_nothing_in_a_directory_that_was_made_
             async move { locks.acquire("r").ttl(TTL).await.unwrap() }
         });
         until_waiting(&others, "r", 1).await;
-        // A waiter that takes itself for the first has been granted by the time that it is seen to
-        // wait once more.
+        // A waiter that wrongly believes to be the first would have been granted before it is seen
+        // to wait again.
         until_waiting(&locks, "r", 1).await;
         assert!(!waiting.is_finished(), "granted while it is held");
         held.release().await.unwrap();

@@ -1,4 +1,4 @@
-//! Real clients of kazoo and ours exclude each other, in one line.
+//! Real clients of kazoo and our clients exclude each other, in one queue.
 
 use std::{
     path::{Path, PathBuf},
@@ -79,7 +79,7 @@ async fn kazoo_and_we_wait_for_each_other_in_one_line() {
     let look = locks.acquire("r").ttl(TTL).try_acquire().await.unwrap();
     assert!(look.granted().is_none(), "granted while kazoo holds it");
 
-    // Kazoo reads the data of our nodes, and we read those of its nodes.
+    // Kazoo reads the data of our nodes, and our clients read the data of its nodes.
     let contenders = kazoo.asked("contenders").await;
     let contenders = contenders["contenders"].as_array().unwrap();
     assert_eq!(contenders[0], "kazoo");
@@ -93,7 +93,7 @@ async fn kazoo_and_we_wait_for_each_other_in_one_line() {
     assert!(behind.token() > before);
 }
 
-/// Without the pattern kazoo does not know our nodes: this is what the tests would show if names
+/// Without the pattern kazoo does not know our nodes. The tests would show this result if names
 /// made no difference.
 #[tokio::test]
 async fn kazoo_that_is_not_told_of_our_names_is_the_control() {
@@ -161,7 +161,7 @@ async fn kazoo_and_we_never_hold_at_the_same_time() {
     assert!(nodes(&observer, &directory).await.is_empty());
 }
 
-/// Kazoo knows nothing of our ttl: it waits for the session.
+/// Kazoo does not know our ttl, so it waits for the session.
 #[tokio::test]
 async fn a_failed_client_costs_the_other_library_a_session() {
     let servers = zookeeper().await;

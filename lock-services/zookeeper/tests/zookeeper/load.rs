@@ -21,7 +21,8 @@ use tokio::task::JoinHandle;
 const RESOURCES: usize = 2;
 const TASKS: u64 = 6;
 
-/// Every so many sections of a task, one is paused past its lease and writes nevertheless.
+/// One of this number of sections of a task is paused past the end of its lease and writes
+/// nevertheless.
 const OVERSLEEPS: u64 = 25;
 
 /// Tasks that add to ledgers under locks, and their answers.
@@ -38,7 +39,7 @@ struct Shared {
 }
 
 impl Load {
-    /// Begins, with the managers in turns.
+    /// Begins. The tasks use the managers in turns.
     pub(crate) fn start(managers: &[LockManager]) -> Self {
         let shared = Arc::new(Shared {
             ledgers: Default::default(),
@@ -58,7 +59,8 @@ impl Load {
         }
     }
 
-    /// Waits for so many grants more. After an election they wait for the end of old sessions, too.
+    /// Waits for this number of further grants. After an election the tasks also wait for the end
+    /// of old sessions.
     pub(crate) async fn until_granted(&self, more: usize) {
         let wanted = self.shared.history.grants() + more;
         until_within(ELECTION, "more grants", async || {
@@ -67,8 +69,8 @@ impl Load {
         .await;
     }
 
-    /// Ends it, and checks the answers: order, uniqueness, no stale write accepted, and no update
-    /// lost, but from the twin that nothing protects.
+    /// Ends the load, and checks the answers: tokens are in order and unique, no stale write was
+    /// accepted, and no update was lost. The twin, which nothing protects, must have lost updates.
     pub(crate) async fn assert_sound(self) {
         self.shared.over.store(true, Ordering::Relaxed);
         let mut turns = Vec::new();
@@ -95,7 +97,7 @@ impl Shared {
         while !self.over.load(Ordering::Relaxed) {
             let resource = usize::try_from(task + turns).unwrap() % RESOURCES;
             let oversleeps = (task + turns).is_multiple_of(OVERSLEEPS);
-            // An error is an answer too: only grants count.
+            // An error is an answer, too, but only grants count.
             if self.section(locks, resource, oversleeps).await.is_ok() {
                 turns += 1;
             }
@@ -121,7 +123,7 @@ impl Shared {
             .granted(Event::answered(guard.sequencer(), asked));
         let section = self.ledgers[resource].enter(&guard, &self.history).await;
         if oversleeps {
-            // Its lease ends, and another client goes on.
+            // The lease of the section ends, and another client goes on.
             guard.lost().await;
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

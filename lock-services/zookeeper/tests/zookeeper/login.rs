@@ -16,7 +16,8 @@ impl Namespace<'_> {
     }
 }
 
-/// Only the user can use its nodes: a client without a login, or with another one, gets an error.
+/// Only the user of a client can use its nodes. A client without a login, or with another login,
+/// gets an error.
 #[tokio::test]
 async fn a_login_keeps_others_out() {
     let namespace = Namespace::fresh(zookeeper().await);
@@ -40,7 +41,7 @@ async fn a_login_keeps_others_out() {
     let seen = observer.list_children(&namespace.directory("r")).await;
     assert_eq!(seen.unwrap_err(), zookeeper_client::Error::NoAuth);
 
-    // Another process with the same login stands in the same line.
+    // Another process with the same login waits in the same queue.
     let same = namespace.with_login("anna:p%40ss").await;
     let look = same.acquire("r").ttl(TTL).try_acquire().await.unwrap();
     assert!(look.granted().is_none());

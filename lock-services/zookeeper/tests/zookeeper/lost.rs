@@ -1,4 +1,4 @@
-//! Nodes whose creation was not answered, and nodes that are not whose they seem to be.
+//! Nodes whose creation had no answer, and nodes that belong to another session than they seem to.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use zookeeper_client::{Acls, CreateMode};
 
 use crate::world::{Namespace, nodes, until_waiting};
 
-/// Far longer than a test: a second node would wait for the first that long.
+/// A ttl that is far longer than a test. A second node would wait for the first for this time.
 const LONG: Ttl = Ttl::secs(300);
 const TTL: Ttl = Ttl::secs(15);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whether the servers have got it or not: there is one node, and a grant.
+/// Whether the servers have got the creation or not, there is one node, and a grant.
 #[tokio::test]
 async fn a_creation_without_an_answer_makes_one_node() {
     let server = zookeeper().await;
@@ -46,7 +46,7 @@ async fn a_creation_without_an_answer_makes_one_node() {
     }
 }
 
-/// A node with the name of ours that belongs to another session is not ours, wherever it comes
+/// A node with the name of our node that belongs to another session is not ours, wherever it comes
 /// from.
 #[tokio::test]
 async fn a_node_of_another_session_is_never_taken_for_a_grant() {
@@ -69,7 +69,7 @@ async fn a_node_of_another_session_is_never_taken_for_a_grant() {
 
     held.release().await.unwrap();
     let guard = timeout(PATIENCE, waiting).await.expect("its turn").unwrap();
-    // It stands in a node of its own, and has cleared away what had its name.
+    // The attempt has a node of its own now, and has deleted the node that had its name.
     let now = nodes(&observer, &directory).await;
     assert!(!now.contains(&line[1]), "granted with the node of another");
     assert_eq!(now.len(), 1, "{now:?}");

@@ -1,5 +1,5 @@
-//! ZooKeeper: beside kazoo and Curator, with leaders that die, processes that stand still, acquires
-//! that are dropped, and no servers at all.
+//! ZooKeeper: together with kazoo and Curator, with leaders that die, processes that stand still,
+//! acquires that are dropped, and no servers at all.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,

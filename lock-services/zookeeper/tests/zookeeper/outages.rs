@@ -46,7 +46,7 @@ async fn without_servers_everything_is_a_typed_error_and_a_lease_is_lost_in_time
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert_eq!(error.operation(), Operation::Connect);
 
-    // At once, because none serves alone.
+    // All servers are restarted at once, because no server serves alone.
     let restarts = (0..3).map(|number| servers.restart(number));
     futures_util::future::join_all(restarts).await;
     servers.until_all_serve().await;
@@ -54,7 +54,7 @@ async fn without_servers_everything_is_a_typed_error_and_a_lease_is_lost_in_time
     again.expect("an answer").unwrap().release().await.unwrap();
 }
 
-/// One after the other they would take five seconds each.
+/// If the requests were sent one after the other, each would take five seconds.
 #[tokio::test]
 async fn while_servers_do_not_answer_all_requests_fail_at_the_same_time() {
     const MANY: usize = 20;
@@ -81,7 +81,7 @@ async fn while_servers_do_not_answer_all_requests_fail_at_the_same_time() {
     again.expect("an answer").unwrap().release().await.unwrap();
 }
 
-/// Two thirds of a session are the longest lease; more is refused and not cut short.
+/// The longest lease is two thirds of a session. A longer ttl is refused and not cut short.
 #[tokio::test]
 async fn a_ttl_that_is_too_long_for_the_session_is_refused() {
     let namespace = Namespace::fresh(e2e::servers::zookeeper().await);
@@ -139,10 +139,10 @@ async fn a_wait_ends_when_it_says_although_the_server_is_silent_or_down() {
     ends_with_a_look_of(Duration::from_secs(4), &locks).await;
 }
 
-/// Catches: a wait of no length, or without end, for which silent servers are asked for ever.
+/// Catches: a wait of no length, or without end, asks silent servers for ever.
 #[tokio::test]
 async fn waits_of_every_length_end_while_the_server_is_silent() {
-    /// The time for one answer, and for a machine that is busy.
+    /// The time that is allowed for one answer, on a busy machine.
     const SLACK: Duration = Duration::from_secs(2);
     let server = ZooKeeper::start().await;
     let locks = Namespace::fresh(&server).connect().await;

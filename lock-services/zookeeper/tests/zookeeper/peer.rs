@@ -11,7 +11,7 @@ use tokio::{
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// See the module. Killed when it is dropped.
+/// Such a process. It is killed when this is dropped.
 pub(crate) struct Peer {
     child: Child,
     input: ChildStdin,
@@ -19,7 +19,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Starts it; it is connected when this returns.
+    /// Starts the process. Its client is connected when this returns.
     pub(crate) async fn start(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())

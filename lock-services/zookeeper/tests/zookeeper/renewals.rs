@@ -11,8 +11,8 @@ use crate::world::{Namespace, granted, nodes, request};
 const LONGER: Ttl = Ttl::secs(300);
 const SHORTER: Ttl = Ttl::secs(1);
 
-/// The next in line goes by the time that the node shows: it has to be the longest one that a
-/// holder counts on, whichever renewal was written last.
+/// The next in the queue relies on the ttl that the node shows. It has to be the longest ttl on
+/// which a holder relies, whichever renewal was written last.
 #[tokio::test]
 async fn renewals_at_once_promise_no_more_than_the_node_shows() {
     let namespace = Namespace::fresh(zookeeper().await);
@@ -24,7 +24,7 @@ async fn renewals_at_once_promise_no_more_than_the_node_shows() {
         held.ttl = SHORTER;
         let lease = granted(&backend, &held).await;
         let renewals = ttls.map(|ttl| RenewRequest::new(lease.clone(), ttl));
-        // All are sent before the first is answered.
+        // All renewals are sent before the first is answered.
         let mut latest = Moment::default();
         for renewed in backend.renew(&renewals).await {
             let Ok(Renewed::Renewed(lease)) = renewed else {

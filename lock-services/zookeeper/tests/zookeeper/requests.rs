@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Request = Request::Look { queue: true };
 const LAST_LOOK: Request = Request::Look { queue: false };
 
-/// Catches: a look that is sent again takes a second place, and a last look leaves one behind.
+/// Catches: a look that is sent again takes a second place, or a last look leaves a place behind.
 #[tokio::test]
 async fn an_attempt_has_one_place_for_all_its_looks_and_leaves_it_with_the_last() {
     let namespace = Namespace::fresh(zookeeper().await);
@@ -66,7 +66,7 @@ async fn a_watch_that_has_fired_wakes_its_attempt_once() {
     assert_eq!(woken.expect("it is woken"), Wake::Look);
     assert_eq!(requests.woken().now_or_never(), None, "woken twice");
 
-    // Nothing is left of it, so it begins once more.
+    // Nothing is left of the attempt, so it begins again.
     let error = requests.send(LOOK).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert_eq!(error.outcome(), Outcome::NotApplied, "{error}");
@@ -82,7 +82,7 @@ async fn a_look_whose_creation_has_no_answer_is_unknown_and_the_next_one_finds_t
     let proxy = Proxy::start(&server.url()).await;
     let backend = backend_at(&proxy, &namespace.prefix).await;
     let (observer, directory) = (namespace.observer().await, namespace.directory("r"));
-    // The directory is there, and the floor is known.
+    // The directory exists, and the floor is known.
     let before = request("r", Wait::Never);
     let lease = granted(&backend, &before).await;
     backend.release(&lease, true).await.unwrap();
@@ -141,8 +141,8 @@ async fn a_floor_whose_answer_is_lost_is_in_the_token() {
     }
 }
 
-/// Catches: a release says that it has ended a lease because it was sent twice. Only one that is to
-/// be remembered may say so: otherwise the caller decides.
+/// Catches: a release answers that it has ended a lease because it was sent twice. Only a release
+/// with a tombstone may answer so. Otherwise the caller decides.
 #[tokio::test]
 async fn a_release_that_is_sent_again_is_remembered_only_with_a_tombstone() {
     use lock_core::Released::{NotHolder, Released};
@@ -178,7 +178,8 @@ async fn a_release_that_is_sent_again_is_remembered_only_with_a_tombstone() {
     }
 }
 
-/// Catches: an operator hears that there was no lease to end, because the answer was lost.
+/// Catches: an operator gets the answer that there was no lease to end, because the first answer
+/// was lost.
 #[tokio::test]
 async fn a_release_by_force_whose_answer_is_lost_is_a_release() {
     let server = zookeeper().await;
@@ -192,7 +193,8 @@ async fn a_release_by_force_whose_answer_is_lost_is_a_release() {
     let lease = granted(&holder, &request("r", Wait::Never)).await;
     let floor = format!("/{}/floors/r", namespace.prefix);
     let (_, stat) = observer.get_data(&floor).await.unwrap();
-    // Only the change writes the directory: it has no data.
+    // The request of the change can be recognised, because only it writes the directory, without
+    // data.
     let touched = format!("{directory}\0\0\0\0");
     let lost = proxy.at_request(&touched, Fault::DropReplies);
     let resource = lease.resource();

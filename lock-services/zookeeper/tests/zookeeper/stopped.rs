@@ -28,7 +28,7 @@ fn token(held: &Value) -> u64 {
     held["acquired"].as_u64().unwrap()
 }
 
-/// Its session would last for 100 s more: the next in line acts.
+/// The holder's session would last for 100 s more, so the next in the queue has to act.
 #[tokio::test]
 async fn a_holder_that_fails_costs_the_next_in_line_its_ttl_and_not_its_session() {
     let ttl = Ttl::secs(1);
@@ -60,7 +60,7 @@ async fn a_holder_that_fails_costs_the_next_in_line_its_ttl_and_not_its_session(
     }
 }
 
-/// The same if the next in line is woken meanwhile, as it is every 15 s: the time that it has
+/// The next in the queue is woken in between, as it is every 15 s. The time that it has already
 /// waited counts.
 #[tokio::test]
 async fn a_holder_of_a_long_lease_that_fails_costs_the_next_in_line_its_ttl() {
@@ -76,7 +76,7 @@ async fn a_holder_of_a_long_lease_that_fails_costs_the_next_in_line_its_ttl() {
     assert_eq!(next.release().await.unwrap(), Released::Released);
 }
 
-/// The same in a process with other attempts that share a lease: each grant to them wakes all
+/// The process of the waiter has other attempts that share a lease. Each grant to them wakes all
 /// waiters of that process.
 #[tokio::test]
 async fn a_holder_that_fails_costs_its_ttl_in_a_busy_process() {
@@ -111,8 +111,8 @@ async fn a_holder_that_fails_costs_its_ttl_in_a_busy_process() {
     }
 }
 
-/// A process that stands still while it waits becomes the first without a sign of it. The waiter
-/// behind it does not find that out by chance.
+/// A process that stands still while it waits becomes the first, but its node does not show that.
+/// The waiter behind it must not depend on chance to find this out.
 #[tokio::test]
 async fn a_waiter_that_fails_costs_the_next_in_line_its_ttl() {
     let ttl = Ttl::secs(1);
@@ -131,7 +131,7 @@ async fn a_waiter_that_fails_costs_the_next_in_line_its_ttl() {
     println!("{took:?}");
     assert!(took < 5 * ttl.get(), "{took:?}");
     assert_eq!(next.release().await.unwrap(), Released::Released);
-    // It goes to the end of the line, which is empty.
+    // The process goes to the end of the queue, which is empty.
     worker.resume();
     let held: Value = worker.event().await;
     worker.send(&"release").await;
@@ -139,8 +139,8 @@ async fn a_waiter_that_fails_costs_the_next_in_line_its_ttl() {
     assert_eq!(told["released"], "Released", "{held}");
 }
 
-/// There is no waiter in line who could act. A client that comes after the session has ended finds
-/// it free.
+/// There is no waiter in the queue who could act. A client that comes after the end of the session
+/// finds the resource free.
 #[tokio::test]
 async fn a_session_that_ends_takes_the_leases_of_a_stopped_process_with_it() {
     let namespace = Namespace::fresh(zookeeper().await);
@@ -158,11 +158,11 @@ async fn a_session_that_ends_takes_the_leases_of_a_stopped_process_with_it() {
     worker.send(&"release").await;
     let told: Value = worker.event().await;
     assert_eq!(told, json!({ "lost": true, "released": "NotHolder" }));
-    // Its next acquisition is in a new session, and has to wait.
+    // The next acquisition of the stopped process is in a new session, and has to wait.
     assert_eq!(next.release().await.unwrap(), Released::Released);
 }
 
-/// A lease lives for as long as it is renewed, and the next in line leaves it alone.
+/// A lease lives for as long as it is renewed, and the next in the queue leaves it alone.
 #[tokio::test]
 async fn a_lease_that_is_renewed_outlives_its_ttl_with_others_in_line() {
     let namespace = Namespace::fresh(zookeeper().await);
@@ -170,7 +170,7 @@ async fn a_lease_that_is_renewed_outlives_its_ttl_with_others_in_line() {
     let guard = locks.acquire("r").ttl(Ttl::millis(600)).await.unwrap();
     let waiter = tokio::spawn(next(others));
     until_waiting(&locks, "r", 1).await;
-    // Five times its ttl: that it passes is the event.
+    // The test waits for five times the ttl.
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(guard.remaining().is_ok() && !waiter.is_finished());
     let last = guard.token();

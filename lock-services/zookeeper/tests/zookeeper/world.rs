@@ -8,7 +8,7 @@ use lock_core::{
 use palisade_zookeeper::ZooKeeperBackend;
 use zookeeper_client::Client;
 
-/// Far longer than a test: a lease that ends earlier was ended by a client.
+/// A ttl that is far longer than a test. A lease that ends earlier was ended by a client.
 const LONG: Ttl = Ttl::secs(300);
 
 /// A directory of its own on a server.
@@ -25,7 +25,7 @@ impl<'a> Namespace<'a> {
         }
     }
 
-    /// The URL with a session of that length.
+    /// The URL with a session of this length.
     pub(crate) fn url(&self, session_ms: u32) -> String {
         format!("{}?session_ms={session_ms}", self.server.url())
     }
@@ -38,7 +38,7 @@ impl<'a> Namespace<'a> {
             .unwrap()
     }
 
-    /// The same below the manager. Its leases may be as long as a test never takes.
+    /// A lock service of its own. Its leases may be longer than any test.
     pub(crate) async fn backend(&self) -> ZooKeeperBackend {
         let options = ConnectOptions::from(self.url(1_000_000)).prefix(&self.prefix);
         let backend = ZooKeeperBackend::connect(options, Arc::new(TokioRuntime)).await;
@@ -55,7 +55,7 @@ impl<'a> Namespace<'a> {
         self.server.servers()
     }
 
-    /// A look past the locks.
+    /// A client that looks at the nodes without the lock service.
     pub(crate) async fn observer(&self) -> Client {
         Client::connect(&self.servers()).await.unwrap()
     }
@@ -69,9 +69,9 @@ pub(crate) async fn backend_at(proxy: &Proxy, prefix: &str) -> ZooKeeperBackend 
     backend.unwrap()
 }
 
-/// The names of the nodes in a line.
+/// The names of the nodes in a queue.
 pub(crate) async fn nodes(observer: &Client, directory: &str) -> Vec<String> {
-    // Changes by other clients are seen from here on.
+    // After this, changes by other clients are visible.
     observer.sync("/").await.unwrap();
     match observer.list_children(directory).await {
         Err(zookeeper_client::Error::NoNode) => Vec::new(),
@@ -88,7 +88,7 @@ pub(crate) async fn until_waiting(locks: &LockManager, resource: &str, waiters: 
     .await;
 }
 
-/// Of a holder of its own.
+/// A request of a holder of its own.
 pub(crate) fn request(resource: &str, wait: Wait) -> AcquireRequest {
     let resource = ResourceName::new(resource).unwrap();
     let mut request = AcquireRequest::new(

@@ -34,7 +34,7 @@ pub trait Procedures: Database {
     /// Reads the database's clock.
     fn read_clock(&self) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Reads the answer to so many renewals.
+    /// Reads the answer to this number of renewals.
     ///
     /// # Errors
     /// If the answer cannot be read.

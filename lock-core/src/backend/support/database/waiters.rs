@@ -42,9 +42,9 @@ pub struct WaiterKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a lock service makes it")]
 pub struct Place {
-    /// It is the first, and the lease is free.
+    /// Whether the waiter is the first and the lease is free.
     pub turn: bool,
-    /// No other holder is before it.
+    /// Whether no other holder is before the waiter.
     pub first: bool,
     /// The time that is left of the lease.
     pub left: Duration,

@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use crate::queue::world::{Client, Waiter, World, again, request, sequencer, waiting};
 
 const STEPS: usize = 400;
-/// After so many steps two new resources are used, because tombstones stay.
+/// After this many steps two new resources are used, because tombstones stay.
 const STEPS_OF_A_PAIR: usize = 20;
 /// Some leases with this ttl run out during the test.
 const SHORT: Ttl = Ttl::millis(60);
