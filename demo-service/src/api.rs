@@ -36,7 +36,7 @@ pub(crate) fn account_resource(id: &str) -> String {
 const ACCOUNT: &str = "account:";
 
 impl Story {
-    /// The resource whose lease its clients take.
+    /// The resource whose lease the clients of the story acquire.
     pub(crate) fn resource(self, account: &str) -> String {
         match self {
             Self::Deposits => account_resource(account),

@@ -43,8 +43,8 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// Reads the command from the command line and the environment. A mistake ends the program, as
-    /// does a request for help.
+    /// Reads the command from the command line and the environment. A mistake ends the program, and
+    /// so does a request for help.
     pub(crate) fn read() -> Command {
         read::<Self>(env::args_os()).chosen()
     }
@@ -63,10 +63,10 @@ pub(crate) enum Command {
     Scenario(ScenarioArgs),
     /// Serve the lock gateway and the account API over HTTP.
     ///
-    /// Clients in any language acquire leases from it, and read and write accounts that are guarded
-    /// by their fencing tokens. /openapi.json describes the whole API, /docs shows it as a web
-    /// page, and / plays the pause scenario if the address is a loopback one, as by default.
-    /// Without --store, account 42 is open.
+    /// Clients in any language acquire leases from it, and read and write accounts that the fencing
+    /// tokens guard. /openapi.json describes the whole API, and /docs shows it as a web page. On a
+    /// loopback address, which is the default, / plays the pause scenario. Without --store, account
+    /// 42 is open.
     #[command(after_help = NOTES)]
     Serve(DemoArgs),
     /// Draw a recording of `scenario --record` or of the live page: both acts, as SVG on stdout.
@@ -75,14 +75,14 @@ pub(crate) enum Command {
         /// The file
         #[arg(value_name = "RECORDING.json")]
         recording: PathBuf,
-        /// Print a page that plays it, instead
+        /// Print a page that plays the recording
         #[arg(long)]
         play: bool,
     },
     /// Print the API of `serve` as an OpenAPI 3.1 document.
     #[command(hide = true)]
     Openapi,
-    /// One client of the scenario, which starts, stops and resumes it.
+    /// Run one client of the scenario. The scenario starts, stops and resumes this process.
     #[command(hide = true)]
     Worker {
         /// The work of the client, as JSON
@@ -94,16 +94,15 @@ pub(crate) enum Command {
 pub(crate) struct DemoArgs {
     #[command(flatten)]
     pub(crate) gateway: palisade_cli::ServeArgs,
-    /// Serve the live page at /, which starts processes, writes accounts and shows who holds what,
-    /// all without a token; only on a loopback address [default: true on a loopback address, unless
-    /// there are --allowed-hosts, which tell of a proxy, or an --admin-token]
+    /// Serve the live page at /, which starts processes, writes accounts and shows all holders,
+    /// without a token; only on a loopback address [default: true on a loopback address, unless
+    /// there are --allowed-hosts, which means a proxy, or an --admin-token]
     #[arg(long, env = "PALISADE_LIVE_PAGE", action = ArgAction::Set)]
     #[arg(num_args = 0..=1, require_equals = true, value_name = "BOOL")]
     #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
     pub(crate) live_page: Option<bool>,
-    /// Serve /v1/unfenced, by which every stale write gets through, for all accounts: for
-    /// comparison; without it there is nothing but the accounts of the story that the live page
-    /// plays
+    /// Serve /v1/unfenced, which accepts every stale write, for all accounts, as a comparison; by
+    /// default it only has the accounts of the story that the live page plays
     #[arg(long, env = "PALISADE_UNFENCED", action = ArgAction::Set)]
     #[arg(num_args = 0..=1, require_equals = true, value_name = "BOOL")]
     #[arg(
@@ -135,20 +134,20 @@ pub(crate) struct ScenarioArgs {
     #[arg(long, default_value_t = 1, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
-    /// Length of a lease, such as 1.5s or 800ms (100ms to 60s)
+    /// The length of a lease, such as 1.5s or 800ms (100ms to 60s)
     #[arg(long, default_value = "1.5s", value_parser = ttl, value_name = "DURATION")]
     pub(crate) ttl: Duration,
-    /// How long client 1 stays stopped at least [default: the ttl and 1 s]
+    /// The least time for which client 1 is stopped [default: the ttl and 1 s]
     #[arg(long, value_parser = pause, value_name = "DURATION")]
     pub(crate) pause: Option<Duration>,
     /// Print one JSON object and nothing else on stdout; progress goes to stderr
     #[arg(long)]
     pub(crate) json: bool,
-    /// Where to write the picture of both acts, as SVG
-    /// [default: a new file in the temporary folder; with --json: none]
+    /// The file for the picture of both acts, as SVG [default: a new file in the temporary folder;
+    /// with --json: none]
     #[arg(long, value_name = "PATH")]
     pub(crate) svg: Option<PathBuf>,
-    /// Write the recording, as JSON
+    /// The file for the recording, as JSON
     #[arg(long, value_name = "PATH")]
     pub(crate) record: Option<PathBuf>,
     /// Print only the verdicts, without progress and time line
@@ -157,7 +156,7 @@ pub(crate) struct ScenarioArgs {
 }
 
 impl ScenarioArgs {
-    /// How long client 1 stays stopped at least.
+    /// The least time for which client 1 is stopped.
     pub(crate) fn pause(&self) -> Duration {
         self.pause.unwrap_or(self.ttl + Duration::from_secs(1))
     }
@@ -177,7 +176,7 @@ mod tests {
 
     use super::*;
 
-    /// Catches: two options of one name, or a default that is no value.
+    /// Catches: two options with the same name, or a default that is no value.
     #[test]
     fn the_definition_is_sound() {
         Cli::command().debug_assert();

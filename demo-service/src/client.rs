@@ -27,22 +27,22 @@ pub(crate) struct GatewayClient {
 /// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WriteAnswer {
-    /// It is in the store. `fenced` only if the store says that it compared the token.
+    /// The write is in the store. `fenced` only if the store says that it compared the token.
     Accepted { status: u16, fenced: bool },
-    /// It was not accepted: the token is not good (any more).
+    /// The write was refused: the token is not valid, or not valid any more.
     Refused { status: u16, problem: String },
 }
 
-/// Why there is no usable answer.
+/// The reason why there is no usable answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
     /// The gateway did not answer.
     #[error("no answer from the gateway: {0}")]
     Transport(String),
-    /// It answered with something unexpected.
+    /// The gateway gave an unexpected answer.
     #[error("the gateway answered {status}: {detail}")]
     Unexpected { status: u16, detail: String },
-    /// The text that was to be presented cannot be a token.
+    /// The text is no fencing token.
     #[error("no fencing token: {0}")]
     NoToken(#[from] Malformed),
 }
@@ -124,7 +124,7 @@ impl GatewayClient {
         }
     }
 
-    /// Has a job done for a slot, which adds to its account.
+    /// Asks the service to do a job for a slot, which adds to the account of the job.
     pub(crate) async fn run_job(
         &self,
         act: Act,
@@ -219,7 +219,8 @@ impl TryFrom<Secret<'_>> for HeaderValue {
 }
 
 impl ClientError {
-    /// Whether a server behind the gateway is down, rather than something being wrong on our side.
+    /// Whether the cause is a server behind the gateway that is down, and not a fault of this
+    /// program.
     pub(crate) const fn server_lost(&self) -> bool {
         matches!(
             self,
@@ -250,7 +251,7 @@ const fn accepted(status: StatusCode, fenced: bool) -> WriteAnswer {
     WriteAnswer::Accepted { status, fenced }
 }
 
-/// A refusal of the token is an answer; any other refusal is not a usable one.
+/// A refusal of the token is a usable answer. Any other refusal is an error.
 fn refused(refusal: &Refusal) -> Result<WriteAnswer, ClientError> {
     let status = refusal.status().as_u16();
     if !matches!(status, 403 | 409 | 412) {

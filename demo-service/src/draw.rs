@@ -6,7 +6,8 @@ use palisade_cli::{Console, Failure};
 
 use crate::{events::Recording, report};
 
-/// Prints the picture as SVG, as it is on the page and in the report; or the page, as HTML.
+/// Prints the same picture as the page and the report have, as SVG; or a page that plays the
+/// record, as HTML.
 ///
 /// # Errors
 /// [`Failure::Usage`] for a file that cannot be read or contains something else.

@@ -1,5 +1,5 @@
-//! The accounts in the database. The statements are the same everywhere; no handler knows which
-//! database it talks to.
+//! The accounts in the database. The statements do the same in each database, so handlers do not
+//! know the database.
 
 mod mysql;
 mod refusal;
@@ -17,14 +17,14 @@ const BALANCE: &str = "SELECT balance FROM demo_accounts WHERE id = $1";
 const OPEN_ACCOUNT: &str = "INSERT INTO demo_accounts (id, balance) VALUES ($1, $2) \
                             ON CONFLICT (id) DO NOTHING";
 
-/// Compares and writes in one statement: others may write without a fence.
+/// Compares and writes in one statement, because others may write without a fence.
 const REPLACE_BALANCE: &str =
     "UPDATE demo_accounts SET balance = $3 WHERE id = $1 AND balance = $2";
 
 /// A database that keeps accounts beside its high-water marks.
 pub(crate) trait Ledger: Dialect {
-    /// Creates the table if it does not exist, even if two programs start at once. Where it exists,
-    /// this needs no right to create any.
+    /// Creates the table if it does not exist, even if two programs start at once. If the table
+    /// exists, the role needs no right to create tables.
     const CREATE: &'static str;
 
     /// Reads a balance.
@@ -49,8 +49,8 @@ pub(crate) trait Ledger: Dialect {
     ) -> impl Future<Output = Result<bool, sqlx::Error>> + Send;
 }
 
-/// Creates the table of accounts if it does not exist, and opens an account, if one is named and is
-/// not there already.
+/// Creates the table of accounts if it does not exist. Opens the named account, if one is named and
+/// does not exist.
 ///
 /// # Errors
 /// [`Failure::ServerLost`] if the database fails.
@@ -81,7 +81,7 @@ where
     Ok(())
 }
 
-/// A macro, because generic code would have bounds longer than the code itself.
+/// This is a macro, because the bounds of generic code would be longer than the code itself.
 macro_rules! ledger {
     ($database:ty, $create:expr) => {
         impl Ledger for $database {

@@ -26,8 +26,8 @@ use palisade_gateway::wire::millis;
 /// Plays the scenario and prints its result.
 ///
 /// # Errors
-/// [`Failure::NotAsTold`] if it was played to its end and came out differently; any other failure
-/// if it was not.
+/// [`Failure::NotAsTold`] if it was played to its end with an unexpected result. Any other failure
+/// means that it was not played to its end.
 pub(crate) async fn run(args: &ScenarioArgs) -> Result<(), Failure> {
     let mut interrupts = Interrupts::listen().map_err(Failure::machine("listening for signals"))?;
     check_places(args)?;
@@ -48,7 +48,7 @@ pub(crate) async fn run(args: &ScenarioArgs) -> Result<(), Failure> {
     conclude(args, &summary)
 }
 
-/// Plays all runs on a stage of their own, which is gone afterwards.
+/// Plays all runs on a stage of their own, which is removed afterwards.
 async fn record(args: &ScenarioArgs, recorder: Recorder) -> Result<Recording, Failure> {
     let lock = args.lock.in_front_of(args.store.as_ref());
     let stage = Stage::set(&lock, args.store.as_ref(), recorder.clone()).await?;
@@ -99,7 +99,7 @@ fn tell(args: &ScenarioArgs, scenes: &[Scene]) {
     }
 }
 
-/// Refuses a place that there is not before the scenario is played, and not after.
+/// Refuses a folder that does not exist before the scenario is played, and not after it.
 fn check_places(args: &ScenarioArgs) -> Result<(), Failure> {
     for path in [&args.svg, &args.record].into_iter().flatten() {
         let folder = path

@@ -10,7 +10,7 @@ use crate::{
     live::{self, Studio},
 };
 
-/// The account that is open in the store if none was named, and its balance at first.
+/// The account that is opened if the user names no store, and its first balance.
 const FIRST_ACCOUNT: (&str, i64) = ("42", 100);
 
 /// Serves until a signal ends it.
@@ -41,13 +41,13 @@ pub(crate) async fn run(args: &DemoArgs) -> Result<(), Failure> {
     service.run(routes.merge(page), hint).await
 }
 
-/// The live page starts processes for each visitor, and shows the leases. So it is for this machine
-/// only, and has to be switched on if there is a proxy, or if there are operators.
+/// The live page starts processes for each visitor, and shows the leases. So only this machine may
+/// use it, and it has to be switched on if there is a proxy, or if there are operators.
 fn has_live_page(args: &DemoArgs) -> Result<bool, Failure> {
     let named = args.gateway.addr.filter(|addr| !addr.ip().is_loopback());
     match (args.live_page, named) {
         (Some(true), Some(addr)) => Err(Failure::Usage(format!(
-            "--live-page: not on {addr}, because it starts processes for everybody who asks"
+            "--live-page: not on {addr}, because it starts processes for every visitor"
         ))),
         (Some(wanted), _) => Ok(wanted),
         (None, named) => Ok(named.is_none() && !args.gateway.has_neighbours()),

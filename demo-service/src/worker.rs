@@ -1,12 +1,12 @@
 //! One client of the scenario: a process of its own that deposits into an account under a lease.
 //!
 //! It behaves like a careful client. It waits for the lease in the lock service, renews it in the
-//! background every third of its length, reads, computes, and makes sure that the lease is still
-//! its own right before it writes. None of this helps if the process is stopped between that check
-//! and the write: only the store can detect that.
+//! background every third of its length, reads, computes, and makes sure right before its write
+//! that it still has the lease. None of this helps if the process is stopped between that check and
+//! the write: only the store can detect that.
 //!
 //! It reports each step on stdout as a line of JSON and waits for a line on stdin before it writes,
-//! so that it can be stopped exactly there. It ends when stdin closes: it never outlives its
+//! so that it can be stopped exactly there. It ends when stdin closes, so it never outlives its
 //! parent.
 
 mod knowledge;
@@ -32,11 +32,11 @@ pub(crate) struct Job {
     /// Base URL of the gateway.
     pub(crate) gateway: String,
     pub(crate) client: ClientName,
-    /// Which endpoint it writes to.
+    /// The act, which determines the endpoint for writes.
     pub(crate) act: Act,
     /// The story that it plays.
     pub(crate) story: Story,
-    /// The account to deposit into, or that counts how often the job was done.
+    /// The account for the deposit, or the account that counts how often the job was done.
     pub(crate) account: String,
     pub(crate) deposit: i64,
     /// Length of the lease.
@@ -46,7 +46,7 @@ pub(crate) struct Job {
 /// Plays the client to its end.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a job that is none.
+/// [`Failure::Usage`] if the text is no job.
 pub(crate) async fn run(job: &str) -> Result<ExitCode, Failure> {
     die_with_parent();
     let job: Job = serde_json::from_str(job).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -78,9 +78,10 @@ async fn pass_on_orders(order: mpsc::Sender<()>) {
     }
 }
 
-/// A stopped process cannot notice that stdin was closed. POSIX wakes an orphaned process group,
-/// but not in every container; Linux can be asked directly. (It watches the parent's *thread* that
-/// started us: the scenario starts clients on its main thread.)
+/// Asks the system to kill this process when its parent dies, because a stopped process cannot
+/// notice that stdin was closed. POSIX wakes an orphaned process group, but not in every container;
+/// Linux has a call for it. (Linux watches the *thread* of the parent that started this process:
+/// the scenario starts clients on its main thread.)
 fn die_with_parent() {
     #[cfg(target_os = "linux")]
     if let Err(error) =

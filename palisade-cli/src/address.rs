@@ -2,7 +2,7 @@ use std::{convert::Infallible, fmt, path::Path, str::FromStr};
 
 use url::Url;
 
-/// The URL of a server as it was given. Its printed form never contains a password.
+/// The URL of a server, as the user has given it. Its printed form never contains a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address(String);
 
@@ -19,19 +19,20 @@ impl Address {
         Self("memory:".to_owned())
     }
 
-    /// Whether it is the lock service inside this process.
+    /// Whether this is the lock service inside this process.
     #[must_use]
     pub fn is_memory(&self) -> bool {
         self.scheme() == "memory"
     }
 
-    /// Whether it is that of a database that can be lock service and store.
+    /// Whether this is the address of a database that can be lock service and store.
     #[must_use]
     pub fn is_database(&self) -> bool {
         self.is_database_server() || self.scheme() == "sqlite"
     }
 
-    /// Whether it is that of a database whose tables of a store have room for leases, too.
+    /// Whether this is the address of a database in which the tables of a store include those of
+    /// leases.
     #[must_use]
     pub fn is_database_server(&self) -> bool {
         matches!(
@@ -46,7 +47,7 @@ impl Address {
         &self.0
     }
 
-    /// Scheme and servers of a URL that names several, if all of them are `host:port`.
+    /// Scheme and servers of a URL that names several servers, if all of them are `host:port`.
     fn servers(&self) -> Option<(&str, &str)> {
         let (scheme, rest) = self.0.split_once("://")?;
         let authority = rest.split(['/', '?', '#']).next()?;
@@ -60,8 +61,8 @@ impl Address {
         (servers.contains(',') && servers.split(',').all(is_plain)).then_some((scheme, servers))
     }
 
-    /// Whether what looks like host and port may be user and password, because of an `@` that comes
-    /// later: an unescaped `/`, `?` or `#` in a password ends the host.
+    /// Whether the host and port may really be user and password, because an `@` comes later: an
+    /// unescaped `/`, `?` or `#` in a password ends the host.
     fn is_ambiguous(&self) -> bool {
         let rest = self.0.split_once("://").map(|(_, rest)| rest);
         let behind = rest.and_then(|rest| rest.split_once(['/', '?', '#']));
@@ -90,8 +91,8 @@ impl FromStr for Address {
     }
 }
 
-/// Prints scheme, host, port and path, without user, password and query. Of a text that is not a
-/// URL, or in which these cannot be told apart, it prints nothing.
+/// Prints scheme, host, port and path, without user, password and query. If a text is not a URL, or
+/// if these parts cannot be distinguished, no part of it is printed.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_ambiguous() || self.lacks_slashes() {
@@ -129,7 +130,7 @@ mod tests {
         format!("{address} {address:?}")
     }
 
-    /// Catches: an address whose odd form lets a password through to a log or a complaint.
+    /// Catches: an address in an unusual form whose password gets into a log or an error.
     #[test]
     fn a_printed_address_holds_no_secret() {
         for secret in [

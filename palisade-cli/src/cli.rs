@@ -33,9 +33,9 @@ Examples:
   palisade serve --lock redis://127.0.0.1:6379 \\
       --store postgres://me@127.0.0.1/app       the same on real servers
   palisade doctor --store postgres://me@127.0.0.1/app
-                                                what to change before it is used";
+                                                what to change before you use it";
 
-/// Locks with fencing tokens: a gateway over HTTP, and what operators need.
+/// Locks with fencing tokens: a gateway over HTTP, and commands for operators.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -43,8 +43,8 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Reads these arguments, and what the environment says instead of some. A mistake ends the
-/// program, as does a request for help.
+/// Reads these arguments, and the variables of the environment that replace some of them. A mistake
+/// ends the program, and so does a request for help.
 pub fn read<C: CommandFactory + FromArgMatches>(
     arguments: impl IntoIterator<Item = OsString>,
 ) -> C {
@@ -55,8 +55,8 @@ pub fn read<C: CommandFactory + FromArgMatches>(
     read.unwrap_or_else(|error| error.format(&mut command).exit())
 }
 
-/// A variable that is empty counts as unset, because many tools that start processes cannot unset
-/// one.
+/// An empty variable counts as unset, because many tools that start processes cannot unset a
+/// variable.
 fn without_empty_variables(command: clap::Command) -> clap::Command {
     let is_empty = |name: &OsStr| env::var_os(name).is_some_and(|value| value.is_empty());
     command
@@ -71,26 +71,26 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
 pub(crate) enum Command {
     /// Serve the lock gateway over HTTP.
     ///
-    /// Clients in any language acquire leases from it, whose fencing tokens guard what they write.
-    /// /openapi.json describes the API, and /docs shows it as a web page.
+    /// Clients in any language acquire leases from it. The fencing tokens of the leases guard the
+    /// writes of the clients. /openapi.json describes the API, and /docs shows it as a web page.
     #[command(after_help = NOTES)]
     Serve(ServeArgs),
     /// Run a command under a lease, and end it before the lease ends.
     ///
-    /// Acquires the lease, claims its token in the store if there is one, starts the command,
+    /// Acquires the lease, claims its token in the store if a store is named, starts the command,
     /// renews the lease while the command runs, releases it afterwards, and exits with the exit
-    /// code of the command. Silent unless something fails; at a terminal it also says why the
-    /// command was not run.
+    /// code of the command. Prints nothing unless something fails; at a terminal it also says why
+    /// the command was not run.
     #[command(after_help = run::NOTES)]
     Run(RunArgs),
     /// Examine a lock service and a store: versions, settings, rights, tables, clocks.
     ///
-    /// Says what is good, what could be better and what has to be changed. Takes a lease of a name
-    /// that is not in use, and releases it; writes nothing else. Exit code 1 if something has to be
-    /// changed.
+    /// Says what is good, what could be better and what has to be changed. Acquires a lease of a
+    /// name that is not in use, and releases it; writes nothing else. Exit code 1 if something has
+    /// to be changed.
     #[command(after_help = operator::EXIT_CODES)]
     Doctor(DoctorArgs),
-    /// List everything that is held or waited for.
+    /// List all resources with a holder or waiters.
     #[command(after_help = operator::EXIT_CODES)]
     List(ListArgs),
     /// Show who holds a resource, and how many wait for it. No secret is shown.
@@ -101,31 +101,32 @@ pub(crate) enum Command {
     ForceRelease(ForceReleaseArgs),
     /// Set a high-water mark by hand: for operators, recorded in the store's log of administration.
     ///
-    /// A mark that was poisoned with an absurd token locks its resource for good. Lowering it is
-    /// the cure, but lets in every client that was ever issued a token above the new mark. Exit
-    /// code 1 if the mark is not where it is expected.
+    /// A mark that was poisoned with an absurd token locks its resource permanently. Lower the mark
+    /// as the remedy. A lower mark lets in every client that ever got a token above it. Exit code 1
+    /// if the mark is another one than expected.
     #[command(after_help = operator::EXIT_CODES)]
     ResetHighWater(ResetArgs),
-    /// Forget the marks of idle resources, and tell the floor that takes their place.
+    /// Forget the marks of idle resources, and print the floor that replaces them.
     ///
-    /// Each resource that was ever locked has a mark. Here the marks are deleted that are older
-    /// than asked, in Postgres the rows of leases, too. From then on a resource without a mark
-    /// takes tokens above the floor only, so a late holder stays shut out. `serve` does this by
-    /// itself, if its role may. Refused where tokens follow neither the clock nor one revision.
+    /// Each resource that was ever locked has a mark. This command deletes the marks that are older
+    /// than --older-than, and the rows of leases in the same database. From then on a resource
+    /// without a mark accepts only tokens above the floor, so a late holder stays shut out. `serve`
+    /// does this by itself, if its role may. The command is refused if tokens follow neither the
+    /// clock nor one revision.
     #[command(after_help = operator::EXIT_CODES)]
     ForgetMarks(ForgetMarksArgs),
-    /// Replace one lock service by another, without a moment in which both count.
+    /// Replace one lock service by another. Tokens of both never count at the same time.
     ///
-    /// Asks the new service for a lease, and gives the store to it: from then on the store accepts
-    /// no claim of the old service, shuts out its holders, and takes tokens of the new one that are
-    /// above everything that was accepted. The old service is asked for nothing, and may be gone.
-    /// May be interrupted, and repeated until it is done; run it in the other direction to turn
-    /// back. The whole store moves, because it has only one issuer. Exit code 1 if the store
-    /// accepts tokens of neither, if the new service cannot take over, or if an open transaction
-    /// holds up a mark; the message says what to do.
+    /// Asks the new service for a lease, and hands the store over to it: from then on the store
+    /// accepts no claim of the old service, shuts out its holders, and accepts tokens of the new
+    /// service that are above all tokens before. The old service gets no request, and may be gone.
+    /// The command may be interrupted, and repeated until it is done; run it in the other direction
+    /// to turn back. The whole store moves, because it has only one issuer. Exit code 1 if the
+    /// store accepts tokens of neither service, if the new service cannot take over, or if an open
+    /// transaction holds up a mark; the message says what to do.
     #[command(after_help = operator::MIGRATE)]
     Migrate(MigrateArgs),
-    /// Jobs that run once per slot: what is done or has failed, and having one run again.
+    /// Jobs that run once per slot: show the state of slots, and let a slot run again.
     #[command(subcommand, after_help = operator::EXIT_CODES)]
     Jobs(Jobs),
     /// The nodes of a Redlock lock service: bring them into service, and take them out.
@@ -142,7 +143,7 @@ pub(crate) enum Command {
         /// The name of the key in tokens: a letter and up to 31 letters, digits, `-`, `_` or `.`
         #[arg(default_value = "k1")]
         id: String,
-        /// Make a pair of keys: the public half, which is printed, too, can check tokens but not
+        /// Make a pair of keys; the public half, which is printed, too, can check tokens but not
         /// sign them
         #[arg(long)]
         ed25519: bool,
@@ -177,7 +178,7 @@ impl Lock {
 mod tests {
     use super::*;
 
-    /// Catches: two options of one name, or a default that is no value.
+    /// Catches: two options with the same name, or a default that is no value.
     #[test]
     fn the_definition_is_sound() {
         without_empty_variables(Cli::command()).debug_assert();

@@ -4,9 +4,9 @@ use std::{fmt, io::Write};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Console {
-    /// Of this process.
+    /// The stdout of this process.
     Stdout,
-    /// Of this process.
+    /// The stderr of this process.
     Stderr,
     /// Nothing is printed.
     Nowhere,

@@ -15,18 +15,18 @@ use tokio::time::timeout;
 
 use crate::{address::Address, failure::Failure, sqlite_file};
 
-/// How long a database may take to answer, at the start and for each connection of the pool.
+/// How long a database may take to answer: at the start, and for each connection of the pool.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A store whose database was chosen at run time.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum AnyStore {
-    /// In MySQL or MariaDB.
+    /// A store in MySQL or MariaDB.
     MySql(MySqlFencedStore),
-    /// In PostgreSQL.
+    /// A store in PostgreSQL.
     Postgres(PgFencedStore),
-    /// In a file of SQLite.
+    /// A store in a file of SQLite.
     Sqlite(SqliteFencedStore),
 }
 
@@ -45,13 +45,13 @@ impl AnyStore {
 /// The tables that are created if they are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tables {
-    /// Those of a store, and that of a gateway's keys of idempotency.
+    /// The tables of a store, and the table of a gateway's idempotency keys.
     OfGateway,
     OfStore,
 }
 
-/// Opens the store at the address. Creates its missing tables, if its role may, and checks that it
-/// may use them.
+/// Opens the store at the address. Creates its missing tables, if the role may create them, and
+/// checks that the role may use them.
 ///
 /// # Errors
 /// [`Failure::Usage`] if the address is invalid, [`Failure::Missing`] if the folder of a file does
@@ -78,13 +78,14 @@ pub(crate) async fn open(address: &Address, tables: Tables) -> Result<AnyStore, 
     }
 }
 
-/// Fenced transactions have timeouts of their own; this one bounds the unfenced writes.
+/// The options of a connection. Fenced transactions have timeouts of their own; the timeout here
+/// bounds the unfenced writes.
 fn postgres(address: &Address) -> Result<PgConnectOptions, Failure> {
     let lock_timeout = ("lock_timeout", PATIENCE.as_millis());
     Ok(parse(address, PgConnectOptions::host)?.options([lock_timeout]))
 }
 
-/// `with_host` is that of [`database_url::parse`].
+/// Reads the options of an address. `with_host` is the argument of [`database_url::parse`].
 pub(crate) fn parse<O>(
     address: &Address,
     with_host: impl FnOnce(O, &str) -> O,
@@ -131,7 +132,7 @@ where
     Ok(store)
 }
 
-/// A store whose database has been reached: it has answered this statement.
+/// Connects to a store. Its database has answered this statement.
 pub(crate) async fn connect<DB, O>(
     options: O,
     address: &Address,
@@ -143,8 +144,8 @@ where
     for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
     O: ConnectOptions<Connection = DB::Connection>,
 {
-    // A single connection first: a pool would retry until its time is up and then only say that it
-    // was too late.
+    // This opens a single connection first. A pool would retry until its time is up, and then
+    // report only a timeout.
     let first = async {
         let mut connection = options.connect().await?;
         connection.execute(sqlx::raw_sql(first)).await?;
@@ -164,8 +165,8 @@ where
     Ok(FencedStore::new(pool))
 }
 
-/// An error in the database's own words, if it comes from the database: sqlx adds the line in the
-/// sources of Postgres where it was raised, which looks like one of ours.
+/// The message of the database, if the error comes from the database. sqlx adds the line in the
+/// sources of Postgres that raised the error, which looks like a line of ours.
 #[must_use]
 pub fn told(error: &(dyn Error + 'static)) -> String {
     let mut causes = iter::successors(Some(error), |&error| error.source());

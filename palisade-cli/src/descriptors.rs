@@ -2,11 +2,11 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// For everything that is not a connection of a client: databases, the lock service, the page.
+/// The open files that are not connections of clients: databases, the lock service, the page.
 const OTHERS: u64 = 256;
 
-/// Asks the operating system for as many open files as an administrator allows, and returns how
-/// many connections that is: as many as wanted, or fewer.
+/// Asks the operating system for as many open files as an administrator allows. Returns the number
+/// of connections for which they are enough, which is at most the wanted number.
 pub(crate) fn for_connections(wanted: usize) -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = Rlimit {

@@ -29,7 +29,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
 /// Reads a time and compares it with these limits.
 ///
 /// # Errors
-/// As [`parse`], or which limits there are.
+/// As [`parse`], or a text with the limits.
 pub fn within(text: &str, least: &str, most: &str) -> Result<Duration, String> {
     let (value, allowed) = (parse(text)?, parse(least)?..=parse(most)?);
     if allowed.contains(&value) {
@@ -48,7 +48,7 @@ pub fn seconds(ms: u64) -> String {
 mod tests {
     use super::*;
 
-    /// Catches: a number without a unit that is taken for one, and a fraction that is cut off.
+    /// Catches: a number without a unit that is accepted, and a fraction that is cut off.
     #[test]
     fn a_number_and_a_unit_are_a_time_and_nothing_else_is() {
         for (text, ms) in [

@@ -2,7 +2,8 @@ use std::{error::Error, io, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use crate::{Address, Interrupt};
 
-/// Why the program ends without having done its task. One line, which says what to do.
+/// The reason why the program ends without having done its task. The message is one line, which
+/// says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
@@ -15,11 +16,11 @@ pub enum Failure {
         running(address)
     )]
     Unreachable {
-        /// Its part: lock service or store.
+        /// The server: lock service or store.
         role: &'static str,
         /// The option that names it.
         option: &'static str,
-        /// Where it should be.
+        /// The address that was tried.
         address: Address,
         /// The reason.
         why: String,
@@ -27,17 +28,17 @@ pub enum Failure {
     /// A file to work on, or its folder, does not exist.
     #[error("cannot use the store at {address}: {what} does not exist; {then}, or check --store")]
     Missing {
-        /// Where it should be.
+        /// The address that was tried.
         address: Address,
         /// The file or its folder.
         what: &'static str,
-        /// A way out.
+        /// The remedy.
         then: &'static str,
     },
-    /// A server answers, but not as we need it: it refuses us, or lacks our tables.
+    /// A server answers, but cannot be used: it refuses us, or lacks our tables.
     #[error("{0}")]
     Refused(String),
-    /// A server that was there at the start has gone.
+    /// A server that answered at the start is gone.
     #[error("{0}; is the lock service or the store down?")]
     ServerLost(String),
     /// The address to listen on is in use, or is not an address of this machine.
@@ -51,12 +52,12 @@ pub enum Failure {
     /// A file that cannot be written.
     #[error("cannot write {}: {source}; choose another place", path.display())]
     CannotWrite {
-        /// Its place.
+        /// The path of the file.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
     },
-    /// A process that cannot be started, stopped, resumed or talked to.
+    /// A call to the operating system failed, such as the start of a process.
     #[error("{doing} failed: {source}")]
     Machine {
         /// The task that failed, such as "starting a process".
@@ -64,13 +65,13 @@ pub enum Failure {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// It was done, and came out differently.
+    /// The work was done, and the result is not the expected one.
     #[error("{0}")]
     NotAsTold(String),
     /// A signal asked us to stop.
     #[error("{interrupt}: {then}")]
     Stopped {
-        /// How.
+        /// The signal.
         interrupt: Interrupt,
         /// The consequence.
         then: &'static str,
@@ -100,7 +101,7 @@ impl Failure {
     }
 }
 
-/// A file does not run.
+/// The part of the advice for a server, because a file does not run.
 fn running(address: &Address) -> &'static str {
     match address.scheme() {
         "sqlite" => "",

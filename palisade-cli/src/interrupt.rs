@@ -36,7 +36,8 @@ impl fmt::Display for Interrupt {
     }
 }
 
-/// Listens for all of them. Once this exists, none of them ends the process by itself.
+/// Listens for all of these signals. Once this value exists, none of them ends the process by
+/// itself.
 #[derive(Debug)]
 pub struct Interrupts {
     int: Signal,
@@ -57,7 +58,7 @@ impl Interrupts {
         })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     ///
     /// # Cancel safety
     /// Safe: the next call returns a signal that arrives later.

@@ -1,11 +1,11 @@
-//! The program `palisade`: a lock gateway, and what operators need.
+//! The program `palisade`: a lock gateway, and commands for operators.
 //!
-//! The demo in the same repository is a program of the same kind. Both need the items that are
-//! public here; these may change with every version.
+//! The demo in the same repository is a similar program. Both programs need the public items of
+//! this library, which may change with every version.
 #![forbid(unsafe_code)]
 
 #[cfg(not(unix))]
-compile_error!("palisade ends by Unix signals: build it on Unix");
+compile_error!("palisade needs Unix signals: build it on Unix");
 
 mod address;
 mod cli;
@@ -48,7 +48,7 @@ use crate::{
     program::{block_on, finish, quietly, run_to_end},
 };
 
-/// Does what the command line and the environment ask for.
+/// Carries out the command of the command line and the environment.
 #[must_use]
 pub fn main() -> ExitCode {
     #[cfg(target_os = "linux")]

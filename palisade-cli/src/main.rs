@@ -1,4 +1,4 @@
-//! A lock gateway over HTTP, and what operators need.
+//! A lock gateway over HTTP, and commands for operators.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Connects to what options name.
+//! Connects to the servers that options name.
 
 use std::{
     io,
@@ -17,15 +17,15 @@ use crate::{
     failure::{Failure, with_sources},
 };
 
-/// The address to listen on unless another one is named.
+/// The address to listen on, unless the user names another one.
 const USUAL_ADDR: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
 /// How long the lock service may take to answer at the start.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Connects to both, creates missing tables, and makes a gateway to them. The issuer is what the
-/// store calls the lock service, if not by its kind; the initial token is where counters start that
-/// it does not have yet.
+/// Connects to lock service and store, creates missing tables, and makes a gateway to them. The
+/// issuer is the name of the lock service in the store, if that is not its kind. New counters of
+/// the lock service start at the initial token.
 ///
 /// # Errors
 /// [`Failure::Usage`] for an address that is invalid, [`Failure::Unreachable`] for a server that
@@ -57,7 +57,7 @@ pub async fn gateway(
     Ok((gateway, store))
 }
 
-/// Connects to both, and creates missing tables.
+/// Connects to lock service and store, and creates missing tables.
 ///
 /// # Errors
 /// As [`gateway`].
@@ -73,11 +73,11 @@ pub(crate) async fn both(
 ) -> Result<(LockManager, AnyStore), Failure> {
     let locks = lock_service("lock", lock, issuer, initial_token);
     if lock.is_database() {
-        // The store makes the schema, or the file, that both need.
+        // The store creates the schema, or the file, that both need.
         let store = database::open(store, tables).await?;
         Ok((locks.await?, store))
     } else {
-        // The user hears of a mistake in one address even if the other is down.
+        // The user learns of a mistake in one address even if the other server is down.
         Ok((locks.await?, database::open(store, tables).await?))
     }
 }
@@ -94,11 +94,11 @@ pub(crate) fn pair<DB: Dialect>(
     }
 }
 
-/// Takes an address to listen on: the usual one if none is named, or another port beside it if that
-/// is in use.
+/// Listens on the named address. If none is named, listens on the usual address, or on another port
+/// if the usual port is in use.
 ///
 /// # Errors
-/// [`Failure::CannotListen`] if it is in use or not ours.
+/// [`Failure::CannotListen`] if the address is in use, or is not an address of this machine.
 ///
 /// # Cancel safety
 /// Cancel safe.
@@ -113,8 +113,8 @@ pub async fn listen(named: Option<SocketAddr>) -> Result<TcpListener, Failure> {
     .map_err(|source| Failure::CannotListen { addr, source })
 }
 
-/// Connects to the lock service that an option names. The issuer is what the store calls it, if not
-/// by its kind; the initial token is where counters start that it does not have yet.
+/// Connects to the lock service that an option names. The issuer is the name of the lock service in
+/// the store, if that is not its kind. New counters of the lock service start at the initial token.
 ///
 /// # Errors
 /// [`Failure::Usage`] for an address that is invalid, [`Failure::Unreachable`] for a server

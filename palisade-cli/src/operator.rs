@@ -48,7 +48,7 @@ pub(crate) async fn reset_high_water(args: ResetArgs) -> Result<(), Failure> {
         ),
         (Some(to), None) => (
             Reset::raise(resource, expected, to, reason),
-            "Its holder is shut out, and tokens up to there are refused for good.",
+            "Its holder is shut out, and tokens up to there are refused permanently.",
         ),
         (None, None) => return Err(Failure::Usage("name --raise-to or --lower-to".to_owned())),
     };
@@ -86,7 +86,7 @@ pub(crate) async fn apply_migrations(address: Address) -> Result<(), Failure> {
     Ok(())
 }
 
-/// In the words of the command line.
+/// The failure, with the options of the command line.
 fn wrong_way(error: AdminError) -> Failure {
     Failure::Usage(match error {
         AdminError::NotARaise { expected, to, .. } => {
@@ -110,7 +110,7 @@ fn plausibility(even_if_implausible: bool) -> Plausibility {
 fn refused(error: AdminError) -> Failure {
     match error {
         AdminError::Implausible { .. } => Failure::Usage(format!(
-            "{error}; if you mean it, say --even-if-implausible"
+            "{error}; if you want this, add --even-if-implausible"
         )),
         AdminError::Store(error) => store_error::of_store(&error),
         _ => Failure::NotAsTold(error.to_string()),

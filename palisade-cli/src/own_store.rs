@@ -1,5 +1,5 @@
-//! The state of `serve` if no other place is named: a store, which has the leases, too, and the key
-//! that signs their tokens. So a holder still holds after a restart.
+//! The state of `serve` if the user names no store and no lock service: a store, which also has the
+//! leases, and the key that signs their tokens. So a holder still holds after a restart.
 
 use std::{
     fs::{self, OpenOptions},
@@ -13,13 +13,15 @@ use etcetera::BaseStrategy;
 
 use crate::{address::Address, failure::Failure, signing};
 
-/// The user's folder of data for this program: in `$XDG_DATA_HOME`, or `~/.local/share`. Makes it.
+/// The user's data folder for this program, in `$XDG_DATA_HOME` or `~/.local/share`. Creates the
+/// folder.
 ///
 /// # Errors
-/// [`Failure::Usage`] if there is no such folder, [`Failure::CannotWrite`] if it cannot be made.
+/// [`Failure::Usage`] if the user has no data folder, [`Failure::CannotWrite`] if the folder cannot
+/// be created.
 pub(crate) fn folder() -> Result<PathBuf, Failure> {
     let folders = etcetera::choose_base_strategy().map_err(|_| {
-        Failure::Usage("this user has no folder of data: name a store with --store".to_owned())
+        Failure::Usage("this user has no data folder: name a store with --store".to_owned())
     })?;
     let folder = folders.data_dir().join("palisade");
     match fs::create_dir_all(&folder) {
@@ -36,10 +38,11 @@ pub(crate) fn address(folder: &Path, file: &str) -> Address {
     Address::sqlite_file(&folder.join(file))
 }
 
-/// The file of the signing key. Makes it, readable by this user alone, if it is missing.
+/// The file of the signing key. Creates the file if it is missing, so that only this user can read
+/// it.
 ///
 /// # Errors
-/// [`Failure::CannotWrite`] if it cannot be made.
+/// [`Failure::CannotWrite`] if the file cannot be created.
 pub(crate) fn signing_keys(folder: &Path) -> Result<PathBuf, Failure> {
     let path = folder.join("signing-keys");
     if !path.exists() {
@@ -51,8 +54,8 @@ pub(crate) fn signing_keys(folder: &Path) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// Written under another name and then linked, so that a process which starts at the same moment
-/// reads a whole file, and both have the same key.
+/// Writes the file under another name and then links it. So a process that starts at the same
+/// moment reads a complete file, and both have the same key.
 fn make(path: &Path) -> io::Result<()> {
     let new = path.with_extension(format!("{}.new", process::id()));
     let mut options = OpenOptions::new();

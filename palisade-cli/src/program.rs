@@ -1,4 +1,4 @@
-//! How a program of ours runs, and its last message.
+//! Runs a program of ours, and prints its last message.
 
 use std::process::ExitCode;
 
@@ -31,7 +31,7 @@ pub fn block_on<T>(
     format: LogFormat,
     main: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    // Until everything else is over.
+    // The log lives until everything else is over.
     let _log = telemetry::log(filter, format)?;
     run_to_end(main)
 }
@@ -48,7 +48,7 @@ pub(crate) fn run_to_end<T>(main: impl Future<Output = Result<T, Failure>>) -> R
     result
 }
 
-/// Prints a failure, and has its exit code.
+/// Prints a failure, and returns its exit code.
 #[must_use]
 pub fn finish(result: Result<(), Failure>) -> ExitCode {
     match result {

@@ -1,4 +1,4 @@
-//! `serve`: the gateway until a signal ends it.
+//! `serve`: runs the gateway until a signal ends it.
 
 use std::{io, net::SocketAddr};
 
@@ -30,7 +30,7 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
     service.run(routes.merge(documentation), "").await
 }
 
-/// A gateway as the command line asks for it. It listens, and does not answer yet.
+/// The gateway that the command line describes. It listens, and does not answer yet.
 #[derive(Debug)]
 pub struct Service {
     gateway: Gateway,
@@ -44,8 +44,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// Listens, and connects to the lock service and the store: both in a file of this name in the
-    /// user's folder of data if no other is named.
+    /// Listens, and connects to the lock service and the store: both are in a file of this name in
+    /// the user's data folder, if the arguments name no other.
     ///
     /// # Errors
     /// If the address is taken, or a server cannot be used.
@@ -54,7 +54,7 @@ impl Service {
     /// Cancel safe: tables may have been created.
     pub async fn open(args: &ServeArgs, file: &str) -> Result<Self, Failure> {
         let interrupts = Interrupts::listen().map_err(Failure::machine("listening for signals"))?;
-        // The cheapest mistake first: a taken address needs no server to be found out.
+        // This comes first, because a taken address is noticed without a server.
         let listener = listen(args.addr).await?;
         let addr = listener
             .local_addr()
@@ -68,7 +68,8 @@ impl Service {
             .as_deref()
             .map_or_else(named, |own| own_store::address(own, file));
         let lock = args.lock.in_front_of(Some(&store_address));
-        // The leases in this file outlive this process, so the key to their tokens has to.
+        // The leases in this file outlive this process, so the key that signs their tokens has to,
+        // too.
         let own = own.filter(|_| lock == store_address);
         let signing = Signing::of(&args.signing, || {
             own.as_deref().map(own_store::signing_keys).transpose()
@@ -100,21 +101,21 @@ impl Service {
         &self.store
     }
 
-    /// Where it listens.
+    /// The address on which the gateway listens.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.addr
     }
 
     /// Serves these routes until Ctrl-C or SIGTERM, finishes what is under way, and ends. A second
-    /// signal ends it at once. SIGHUP has the signing keys read again, if there is a file of them.
-    /// The hint ends the line that says where it listens.
+    /// signal ends it at once. On SIGHUP the signing keys are read again, if there is a file of
+    /// them. The hint is the end of the line that prints the address.
     ///
     /// # Errors
     /// If requests under way do not end in time.
     ///
     /// # Cancel safety
-    /// Cancel safe, and all connections end.
+    /// Cancel safe. All connections end.
     pub async fn run(self, routes: Router, hint: &str) -> Result<(), Failure> {
         let Self {
             gateway,
@@ -148,12 +149,12 @@ impl Service {
                         signing.reload();
                         continue;
                     }
-                    // Taken: the first signal asks, the second insists.
+                    // If it is taken, this is the second signal, which ends the gateway at once.
                     let Some(stop) = stop.take() else {
-                        let then = "what was under way is cut off";
+                        let then = "requests under way are cut off";
                         return Err(Failure::Stopped { interrupt, then });
                     };
-                    Console::Stdout.line(format!("{interrupt}: finishing what is under way"));
+                    Console::Stdout.line(format!("{interrupt}: finishing requests under way"));
                     drop(stop);
                 }
             }
@@ -161,12 +162,12 @@ impl Service {
     }
 }
 
-/// Tells what is lost with this process although its leases are not.
+/// Warns of state that is lost with this process, although the leases are not.
 fn warn_of_lasting_leases(signing: Option<&Signing>) {
     match signing {
         None => tracing::warn!(
-            "tokens are not signed, and an Idempotency-Key is known to this process only: a \
-             request that is sent again to another gateway, or after a restart, is a new one"
+            "tokens are not signed, and only this process knows its Idempotency-Keys: a request \
+             that is sent again to another gateway, or after a restart, is a new one"
         ),
         Some(signing) if !signing.has_file() => tracing::warn!(
             "tokens are signed with a key that ends with this process: several gateways, or one \
@@ -176,13 +177,13 @@ fn warn_of_lasting_leases(signing: Option<&Signing>) {
     }
 }
 
-/// Tells that nothing is between the network and the leases.
+/// Warns if nothing protects the leases from the network.
 fn warn_if_open(args: &ServeArgs, addr: SocketAddr) {
     let is_local = addr.ip().to_canonical().is_loopback();
     if !is_local && !args.has_neighbours() {
         tracing::warn!(
             "{addr} is answered under every name, so a page in any browser that reaches it can \
-             take leases and write: say --allowed-hosts NAMES"
+             take leases and write: use --allowed-hosts NAMES"
         );
     }
 }

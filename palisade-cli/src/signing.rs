@@ -1,4 +1,4 @@
-//! The keys that a gateway signs its tokens with.
+//! The keys with which a gateway signs its tokens.
 
 use std::{
     fs, io,
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::{cli::SigningArgs, console::Console, failure::Failure, private_file};
 
-/// A ring of keys, and the file from which it can be read again.
+/// A ring of keys, and the file from which the keys can be read again.
 #[derive(Debug)]
 pub(crate) struct Signing {
     ring: KeyRing,
@@ -18,7 +18,7 @@ pub(crate) struct Signing {
     secret: watch::Sender<Secret>,
     audience: Audience,
     file: Option<PathBuf>,
-    /// Whether the user named the file, and so may change it.
+    /// Whether the user has named the file, and so may change it.
     is_named: bool,
 }
 
@@ -29,20 +29,20 @@ struct Key {
     secret: Secret,
 }
 
-/// How a key signs.
+/// The kind of a key.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Every checker could sign, too.
+    /// The key checks and signs, so every service that checks could sign, too.
     Shared,
-    /// The checker only has the public half.
+    /// A service that checks only has the public half.
     Pair,
 }
 
 impl Signing {
-    /// The keys that the arguments name; `None` if tokens are not to be signed.
+    /// The keys that the arguments name; `None` if tokens are not signed.
     ///
-    /// If they name none, the keys are in this file. Without one there is one key, which only this
-    /// process has and which is lost with it.
+    /// If the arguments name none, the keys are in `own`, a file of this program. Without such a
+    /// file there is one key, which only this process has and which is lost with it.
     ///
     /// # Errors
     /// [`Failure::Usage`] for a file that cannot be read or contains something else.
@@ -87,7 +87,7 @@ impl Signing {
         self.ring.clone()
     }
 
-    /// The present secret, shared by gateways with the same keys.
+    /// The present secret, which gateways with the same keys share.
     pub(crate) fn secret(&self) -> watch::Receiver<Secret> {
         self.secret.subscribe()
     }
@@ -204,7 +204,7 @@ pub(crate) fn signing_key(path: &Path, audience: &Audience) -> Result<SigningKey
 /// The prefix of the secret of a pair.
 const PAIR: &str = "ed25519 ";
 
-/// Lines of a key id and a secret; empty ones and those that begin with `#` are skipped.
+/// Reads lines of a key id and a secret. Empty lines, and lines that begin with `#`, are skipped.
 fn read(path: &Path) -> Result<Vec<Key>, Failure> {
     let shown = path.display();
     let unreadable = |error: io::Error| Failure::Usage(format!("--signing-keys {shown}: {error}"));

@@ -6,7 +6,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 
 use crate::{address::Address, failure::Failure};
 
-/// For callers that create the file, but no folder.
+/// The check for callers that create the file, but no folder.
 ///
 /// # Errors
 /// [`Failure::Missing`] if the folder of the file does not exist.
@@ -22,11 +22,11 @@ pub(crate) fn folder_exists(
     Err(Failure::Missing {
         address: address.clone(),
         what: "its folder",
-        then: "make it",
+        then: "create it",
     })
 }
 
-/// For callers that create nothing.
+/// The check for callers that create nothing.
 ///
 /// # Errors
 /// [`Failure::Missing`] if there is no file.

@@ -30,12 +30,12 @@ pub enum LogFormat {
 /// How many lines may wait to be written, about 4 MB.
 const LINES_MAX: usize = 16 * 1024;
 
-/// The log, written by a thread of its own, because a terminal or a pipe without a reader must not
-/// delay requests. Lines that find no room are lost, and counted.
+/// The log. A thread of its own writes it, because a terminal or a pipe without a reader must not
+/// delay requests. Lines that find no room are lost and counted.
 ///
-/// Dropping it writes the remaining lines, unless they find no reader for a second, and says how
-/// many lines were lost.
-#[must_use = "what is left is written when this is dropped"]
+/// A drop writes the remaining lines, unless they find no reader for a second, and prints the
+/// number of lost lines.
+#[must_use = "the remaining lines are written when this is dropped"]
 pub(crate) struct Log {
     #[cfg(feature = "otel")]
     _collector: Option<collector::Collector>,
@@ -59,7 +59,8 @@ impl Drop for Log {
 const GATHER: Duration = Duration::from_millis(5);
 
 /// The writer that the thread of the log uses. It flushes when it has written all lines that wait.
-/// Then it lets others gather, because to wake it for each line takes longer than to write it.
+/// Then it waits while further lines gather, because a wake-up for each line takes longer than the
+/// write.
 struct Gathered<W>(W);
 
 impl<W: Write> Write for Gathered<W> {
@@ -78,7 +79,7 @@ impl<W: Write> Write for Gathered<W> {
 /// Begins to log to stderr, and to send spans if the environment names a collector.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a filter that is none.
+/// [`Failure::Usage`] if the filter is not valid.
 pub(crate) fn log(filter: &str, format: LogFormat) -> Result<Log, Failure> {
     let filter = filter.parse::<Targets>().map_err(|error| {
         Failure::Usage(format!(

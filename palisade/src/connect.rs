@@ -10,11 +10,11 @@ use lock_core::{
 ///
 /// | URL | feature | lock service |
 /// |---|---|---|
-/// | `memory:` | | in this process, shared by this manager and its clones only |
+/// | `memory:` | | in this process, shared only by this manager and its clones |
 /// | `mysql://SERVER/DATABASE`, `mariadb` | `mysql` | MySQL 8.0.29 or MariaDB 10.6, or newer |
 /// | `postgres://SERVER/DATABASE` | `postgres` | a PostgreSQL database, 12 or newer |
 /// | `redis://SERVER` | `redis` | one Redis server, 7.0 or newer |
-/// | `redis+sentinel://SENTINELS/NAME` | `redis` | the primary that they call `NAME` |
+/// | `redis+sentinel://SENTINELS/NAME` | `redis` | the primary that the sentinels call `NAME` |
 /// | `redis+cluster://NODES` | `redis` | a Redis Cluster; list some of its nodes |
 /// | `redlock+redis://SERVER,SERVER,SERVER` | `redlock` | independent Redis servers |
 /// | `rediss`, `rediss+sentinel`, .. `redlock+rediss` | `redis-tls` | the same over TLS |
@@ -23,31 +23,30 @@ use lock_core::{
 /// | `etcds` | `etcd-tls` | the same over TLS |
 /// | `zookeeper://SERVERS/CHROOT` | `zookeeper` | a ZooKeeper ensemble, 3.5 or newer |
 ///
-/// `SERVER` is `[user:password@]host[:port][/db]`. `SENTINELS` and `NODES` are hosts separated
-/// by commas, such as `user:password@a:7000,b:7000`. User and password are those of the servers
-/// that keep the locks; `NAME` may be followed by `/db`.
+/// `SERVER` is `[user:password@]host[:port][/db]`. `SENTINELS` and `NODES` are hosts separated by
+/// commas, such as `user:password@a:7000,b:7000`. User and password belong to the servers that keep
+/// the locks; `NAME` may be followed by `/db`.
 ///
 /// Parameters of the URLs with TLS: `tls_ca`, `tls_cert` and `tls_key` name files in PEM format
 /// (the authority to trust instead of the system's, and the client's own certificate and key).
 /// The first connection to Redis over TLS installs *ring* as rustls's provider of cryptography
 /// for the whole process, unless the program has installed one before.
 ///
-/// `sentinel_user` and `sentinel_password` are for sentinels, which have no other login.
-/// `SERVERS` of ZooKeeper is `[user:password@]host[:port],..`. A URL of Postgres names one host.
+/// `sentinel_user` and `sentinel_password` are the login for the sentinels. `SERVERS` of ZooKeeper
+/// is `[user:password@]host[:port],..`. A URL of Postgres names one host.
 ///
 /// Each URL may have `prefix` and `response_timeout_ms`, as in
-/// `redis://host?prefix=jobs&response_timeout_ms=500`; a [setter](ConnectOptions) counts more.
-/// Others are for one lock service: `shards`, `replicas` and `replicas_ms` of Redis, `session_ms`
-/// of ZooKeeper, `listen`, `connections` and those of sqlx for Postgres, those of sqlx for SQLite;
-/// its crate describes them.
-/// Any other is refused, so that a misspelt `sslmode` is not ignored.
+/// `redis://host?prefix=jobs&response_timeout_ms=500`; a [setter](ConnectOptions) overrides them.
+/// Other parameters belong to one lock service, whose crate describes them: `shards`, `replicas`
+/// and `replicas_ms` of Redis; `session_ms` of ZooKeeper; `listen`, `connections` and the
+/// parameters of sqlx for Postgres; the parameters of sqlx for SQLite. An unknown parameter is
+/// refused, so that a misspelt `sslmode` is not ignored.
 ///
-/// Reserved characters in user, password or name must be percent-encoded, e.g. `%40` for `@`.
+/// Reserved characters in user, password or name must be percent-encoded, such as `%40` for `@`.
 ///
 /// Each call with `memory:` makes a lock service of its own, inside the manager and its clones:
-/// managers that were connected by separate calls do not exclude each other. To share one, give
-/// clones of one [`MemoryBackend`] to
-/// [`LockManagerBuilder::build`].
+/// managers of separate calls do not exclude each other. To share one lock service, give clones of
+/// one [`MemoryBackend`] to [`LockManagerBuilder::build`].
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`] for a scheme that is unknown or whose feature is not compiled in,
@@ -56,7 +55,7 @@ use lock_core::{
 /// settings.
 ///
 /// # Panics
-/// When it is awaited outside a Tokio runtime, which the watchdog needs for as long as the manager
+/// If it is awaited outside a Tokio runtime. The watchdog needs that runtime as long as the manager
 /// is used.
 ///
 /// # Cancel safety
@@ -81,7 +80,7 @@ pub fn connect(to: impl Into<ConnectOptions>) -> Connect {
     }
 }
 
-/// A connection to be made, with its settings; see [`connect`]. Await it.
+/// A connection that is being prepared, with its settings: see [`connect`]. Await it.
 #[derive(Clone)]
 #[must_use = "nothing is connected until this is awaited"]
 pub struct Connect {
@@ -103,7 +102,8 @@ impl Connect {
         self
     }
 
-    /// See [`ConnectOptions::initial_token`]. A database refuses another one than the clock.
+    /// See [`ConnectOptions::initial_token`]. A lock service in a database refuses any other than
+    /// the clock.
     pub fn initial_token(mut self, initial: InitialToken) -> Self {
         self.to = self.to.initial_token(initial);
         self
@@ -115,14 +115,14 @@ impl Connect {
         self
     }
 
-    /// Time and chance of the lock service: ends of waits and of leases are moments of it.
+    /// The source of time and of chance of the lock service. Its clock counts waits and leases.
     pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
         self.runtime = runtime;
         self
     }
 
-    /// Connects, and puts the lock service in front of this store, whose missing migrations are
-    /// applied. A role that may not apply them needs none.
+    /// Connects, and puts the lock service in front of this store. Missing migrations of the store
+    /// are applied. If the role may not apply migrations, none may be missing.
     ///
     /// # Errors
     /// As awaiting this, and as [`migrate`](fenced_store::FencedStore::migrate) and
@@ -220,7 +220,7 @@ impl Connect {
     }
 }
 
-/// It answers at once, and each one is a name space of its own.
+/// A lock service in memory, which answers at once. Each one is a name space of its own.
 fn memory(to: &ConnectOptions, runtime: Arc<dyn Runtime>) -> Result<MemoryBackend, Error> {
     let settings = to.read(Duration::from_secs(1), Duration::ZERO..=Duration::MAX);
     let checked = settings.and_then(|settings| {
@@ -274,11 +274,11 @@ fn unsupported(scheme: &str, url: &str) -> Error {
     connect_error(ErrorKind::Unsupported, &detail)
 }
 
-/// The URL that the name of a client library, or a host and port without a scheme, probably stands
-/// for. Any other text is not repeated, as it may contain a password.
+/// The URL that is probably meant by the name of a client library, or by a host and port without a
+/// scheme. Any other text is not repeated, because it may contain a password.
 fn meant(scheme: &str, url: &str) -> Option<String> {
     if let "unix" | "redis+unix" | "redis+socket" = scheme {
-        let why = "a Unix socket is none of ours, give Redis a port and use redis://; ";
+        let why = "a Unix socket is not supported, give Redis a port and use redis://; ";
         return Some(why.to_owned());
     }
     if let Some((scheme @ ("postgres" | "postgresql"), _)) = scheme.split_once('+') {
@@ -354,7 +354,7 @@ mod tests {
         }
     }
 
-    /// Also `memory:`, which has no use for it.
+    /// `memory:` refuses a bad prefix, too, although it does not use one.
     #[tokio::test]
     async fn a_bad_prefix_is_refused_for_every_url_by_the_same_error() {
         for url in [

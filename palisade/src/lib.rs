@@ -9,19 +9,20 @@
 //!   [`acquire_together`](LockManager::acquire_together), [`lead`](LockManager::lead), and for
 //!   operators [`inspect`](LockManager::inspect),
 //!   [`list`](LockManager::list) and [`force_release`](LockManager::force_release).
-//! - [`Acquire`] says how long to hold and to wait, whether to queue or poll, and for whom
-//!   ([`Owner`]); [`run`](Acquire::run) is for a closure.
+//! - [`Acquire`] has the settings of an acquisition: how long to hold and to wait, whether to queue
+//!   or poll, and for which [`Owner`]. [`run`](Acquire::run) runs a closure under the lease.
 //! - [`LeaseGuard`] is a lease that the watchdog renews; [`lost`](LeaseGuard::lost) completes when
-//!   it is over. [`DetachedLease`] is one that you renew and release yourself, as gateways do.
+//!   the lease is over. [`DetachedLease`] is a lease that you renew and release yourself, as
+//!   gateways do.
 //! - [`Sequencer`], with its [`FencingToken`], is the proof of a grant, which travels with every
 //!   write.
 //! - `store::FencedStore` is the database that refuses stale writes: `begin` opens a fenced
-//!   transaction. `store::FencedLocks` is lock service and store: acquire claims, `guard.begin()`
-//!   writes.
-//! - `jobs::Jobs` gives the pair `once`, `scheduled`, and a `lead` that fences.
+//!   transaction. `store::FencedLocks` combines lock service and store: `acquire` also claims, and
+//!   `guard.begin()` begins a fenced transaction.
+//! - `jobs::Jobs` adds `once`, `scheduled`, and a fenced `lead` to `FencedLocks`.
 //! - `http::FencingLayer` and `http::Fenced` are the `Fencing-Token` header in tower and axum;
 //!   `http::client` sends it.
-//! - [`Error`] and [`Lost`] say what went wrong, and whether it may have taken effect.
+//! - [`Error`] and [`Lost`] say what went wrong, and whether the request may have taken effect.
 #![forbid(unsafe_code)]
 
 mod connect;

@@ -7,29 +7,29 @@ use lock_core::{
 };
 use sqlx::Pool;
 
-/// The argument of [`open`]: a database, as the pool of an application, a store with settings, or
-/// for PostgreSQL also a URL, with or without [`ConnectOptions`]. Sealed.
+/// The argument of [`open`]: the pool of an application, a store with settings, or for PostgreSQL
+/// also a URL, with or without [`ConnectOptions`]. Sealed.
 pub trait Database: sealed::Database {}
 
 impl<D: sealed::Database> Database for D {}
 
-/// Opens one database as lock service and store: nothing else is needed.
+/// Opens one database as lock service and store. No other server is needed.
 ///
 /// The argument is a pool, or a store with settings. A text is the URL of a PostgreSQL database,
 /// which may have the parameters of the lock service, such as `prefix`.
 ///
-/// Applies the [migrations](FencedStore::migrate) that are missing. A role that may not apply them
-/// needs none: it gets an error that says what is missing, or which right it lacks.
+/// Applies the [migrations](FencedStore::migrate) that are missing. If the role may not apply
+/// migrations, none may be missing: otherwise the error names the missing migration or right.
 ///
 /// The locks use connections of their own, with the login of the store's pool, so that renewals do
-/// not queue behind the transactions of the application. With settings of the manager, do the same
+/// not queue behind the transactions of the application. To set options of the manager, do the same
 /// in three steps: connect the lock service `on` the pool, [`LockManager::builder`],
 /// [`FencedLocks::in_one_database`].
 ///
 /// # Errors
 /// [`FencedLockError::Store`] if the database cannot be reached, takes no writes, or is not as this
-/// build needs it: see [`check`](FencedStore::check).
-/// [`FencedLockError::Lock`] if the URL is wrong, and as connecting the lock service.
+/// build needs it: see [`check`](FencedStore::check). [`FencedLockError::Lock`] if the URL is
+/// wrong, or if the connection to the lock service fails.
 ///
 /// # Panics
 /// Outside a Tokio runtime.

@@ -23,7 +23,7 @@ pub(super) const BALANCE_MAX: i64 = 999_999_999_999_999;
 /// The longest id of an account, in bytes.
 pub(super) const ID_LEN_MAX: usize = 64;
 
-/// `GET`: a read with a token is fenced, so that a stale holder learns here that it is stale.
+/// `GET`: a read with a token is fenced, so that a stale holder learns that it is stale.
 pub(super) async fn read<DB: Ledger>(
     State(app): State<App<DB>>,
     witness: Witness,
@@ -75,8 +75,8 @@ async fn fenced_write<DB: Ledger>(
     Ok((tx.commit().await?, before))
 }
 
-/// Writes a balance, and returns the one that it was written over: `None` if it opened the account.
-/// That is true also if others write at the same time, without a fence.
+/// Writes a balance, and returns the balance that it has replaced: `None` if it opened the account.
+/// The result is right even if others write at the same time, without a fence.
 async fn set_balance<DB: Ledger>(
     connection: &mut DB::Connection,
     id: &str,
@@ -136,7 +136,7 @@ async fn unfenced_write<DB: Ledger>(
 }
 
 /// An error of a commit, or of a statement that is its own transaction. Unless the database has
-/// answered that it refused, it may have been committed.
+/// answered that it refused the transaction, it may have been committed.
 pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
     if ledger::was_refused(&source) {
         source.into()
@@ -188,7 +188,7 @@ mod tests {
     const WRITERS: i64 = 4;
     const WRITES: i64 = 100;
 
-    /// Or the record of the scenario would show a write that wiped out another one as harmless.
+    /// Otherwise the record of the scenario would show a write that wiped out another one as harmless.
     /// Catches: a balance that is read before the write and not in it.
     #[tokio::test(flavor = "multi_thread")]
     async fn of_writes_at_the_same_time_each_tells_which_one_it_was_made_over() {

@@ -15,7 +15,8 @@ pub(super) struct App<DB: Ledger>(Arc<Shared<DB>>);
 pub(super) struct Shared<DB: Ledger> {
     pub(super) store: FencedStore<DB>,
     pub(super) recorder: Option<Recorder>,
-    /// Whether every account has its unfenced twin, and not only those that the recorder stages.
+    /// Whether every account has its unfenced twin, or only the accounts that are on stage in the
+    /// recorder.
     pub(super) unfenced: bool,
     pub(super) time_limit: TimeLimit,
 }
@@ -34,7 +35,7 @@ impl<DB: Ledger> Deref for App<DB> {
     }
 }
 
-/// Not derived, which would ask for `DB: Clone`.
+/// This is not derived, because a derived one would require `DB: Clone`.
 impl<DB: Ledger> Clone for App<DB> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))

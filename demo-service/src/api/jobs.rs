@@ -57,8 +57,8 @@ async fn run_fenced<DB: Ledger>(
     Ok((tx.commit().await?, is_due, change))
 }
 
-/// `PUT`, unfenced: any client may do it. A runner of jobs looks first whether the slot is done,
-/// which is too early.
+/// `PUT`, unfenced: any client may do the job. A runner of jobs looks first whether the slot is
+/// done. That look is too early, because it comes before the write.
 pub(super) async fn run_unfenced<DB: Ledger>(
     State(app): State<App<DB>>,
     witness: Witness,
@@ -81,7 +81,7 @@ async fn unfenced<DB: Ledger>(app: App<DB>, id: String, add: i64) -> Result<Chan
     added.map_err(|error| error.or(of_commit))
 }
 
-/// Also right if other requests do the same at the same time.
+/// Adds to an account. The result is right even if other requests do the same at the same time.
 async fn add_to<DB: Ledger>(
     connection: &mut DB::Connection,
     id: &str,
@@ -103,9 +103,9 @@ async fn add_to<DB: Ledger>(
     }
 }
 
-/// Why nothing was added.
+/// The reason why nothing was added.
 enum NotAdded {
-    /// The account could not hold it.
+    /// The new balance would be too great for the account.
     TooMuch,
     Database(sqlx::Error),
 }

@@ -1,11 +1,11 @@
-//! The document of the demo: that of the gateway, and the routes that the demo adds.
+//! The document of the demo: the document of the gateway, with the routes that the demo adds.
 
 use serde_json::Value;
 
 const DOCUMENT: &str = include_str!("openapi.json");
 
-/// The document of a gateway with or without endpoints of operators, and with accounts and jobs
-/// that have unfenced twins or not.
+/// The document of a gateway with or without endpoints for operators, and of accounts and jobs with
+/// or without unfenced twins.
 pub(crate) fn document(has_operators: bool, unfenced: bool) -> Value {
     let mut document = palisade_gateway::document(has_operators);
     let ours = serde_json::from_str(DOCUMENT).unwrap_or_default();
@@ -21,7 +21,8 @@ pub(crate) fn document(has_operators: bool, unfenced: bool) -> Value {
     document
 }
 
-/// Members of objects and entries of lists are joined; other values that are in both are ours.
+/// Adds `more`. Members of objects and entries of lists are joined. If another value is in both
+/// documents, the one in `more` wins.
 fn add(to: &mut Value, more: Value) {
     match (to, more) {
         (Value::Object(to), Value::Object(more)) => {

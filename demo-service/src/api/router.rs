@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{events::Recorder, ledger::Ledger};
 
-/// A gateway with accounts and jobs beside it. The recorder, if there is one, hears all of it.
+/// A gateway with accounts and jobs beside it. The recorder, if there is one, sees all requests.
 pub(crate) fn routes(
     gateway: &Gateway,
     store: &AnyStore,
@@ -40,7 +40,7 @@ pub(crate) fn routes(
     }
 }
 
-/// Writes have their time limit inside, see
+/// Writes have their time limit in the handler: see
 /// [`to_the_end`](palisade_gateway::TimeLimit::to_the_end).
 fn of_store<DB: Ledger>(
     gateway: &Gateway,

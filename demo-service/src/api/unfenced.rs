@@ -1,6 +1,5 @@
-//! The unfenced twins of the accounts and jobs, by which every stale write gets through. They are
-//! there for the accounts of the story that is played, and for all others only if they were asked
-//! for.
+//! The unfenced twins of the accounts and jobs, which accept every stale write. They exist for the
+//! accounts of the story that is played. For all other accounts they exist only with `--unfenced`.
 
 use axum::{
     extract::{RawPathParams, Request, State},
@@ -13,7 +12,8 @@ use lock_core::ResourceName;
 use super::{account_resource, app::App};
 use crate::ledger::Ledger;
 
-/// A middleware around routes with an account as `{id}`: 404 for those that it is not there for.
+/// A middleware around routes with an account as `{id}`: 404 for accounts that have no unfenced
+/// twin.
 pub(super) async fn only_where_wanted<DB: Ledger>(
     State(app): State<App<DB>>,
     parameters: RawPathParams,
@@ -28,7 +28,8 @@ pub(super) async fn only_where_wanted<DB: Ledger>(
     StatusCode::NOT_FOUND.into_response()
 }
 
-/// Its name has a number in it that the story has drawn.
+/// Whether the account belongs to the story that is played. Its name has a random number of that
+/// story.
 fn is_on_stage<DB: Ledger>(app: &App<DB>, id: &str) -> bool {
     let account = ResourceName::new(account_resource(id));
     let recorder = app.recorder.as_ref();

@@ -1,8 +1,8 @@
-//! The JSON of accounts and jobs, for both of its ends.
+//! The JSON of accounts and jobs, for the server and for clients.
 
 use serde::{Deserialize, Serialize};
 
-/// The request header that tells the recorder which client of the scenario speaks.
+/// The request header with the name of the scenario's client, for the recorder.
 pub(crate) const CLIENT_HEADER: &str = "demo-client";
 
 /// The new balance of an account.
@@ -29,8 +29,8 @@ pub(crate) struct RunBody {
 /// The outcome for a slot of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RanBody {
-    /// False if it was done before.
+    /// False if the job was done before.
     pub(crate) ran: bool,
-    /// Of the account, afterwards.
+    /// The balance of the account, afterwards.
     pub(crate) balance: i64,
 }

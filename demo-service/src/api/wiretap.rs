@@ -1,5 +1,5 @@
-//! Takes down requests of clients of the scenario as they are on the wire, the leases in their
-//! answers, and the refusals of their writes. The gateway knows nothing of it.
+//! Records requests of clients of the scenario as they are on the wire, the leases in their
+//! answers, and the refusals of their writes. The gateway does not know the recorder.
 
 use std::time::Duration;
 
@@ -29,13 +29,13 @@ use super::{
 };
 use crate::events::{Act, Message, Recorder, What};
 
-/// The longest body that is taken down, and how long one may take to arrive. The clients of the
-/// scenario need a fraction of it.
+/// The longest body that is recorded, and the longest time for a body to arrive. The clients of the
+/// scenario need far less.
 const LEN_MAX: usize = 64 * 1024;
 const TIME_MAX: Duration = Duration::from_secs(15);
 
 /// A middleware around all routes. A request that is not about a resource on stage passes
-/// untouched.
+/// unchanged.
 pub(super) async fn take_down(
     State(recorder): State<Recorder>,
     request: Request,
@@ -44,7 +44,7 @@ pub(super) async fn take_down(
     let (mut parts, body) = request.into_parts();
     let begun = Target::of(&parts).and_then(|target| {
         let client = witness::client(&parts.headers)?;
-        // The request is kept as long as there are not too many; its outcome is kept always.
+        // The request is kept unless there are too many. Its outcome is always kept.
         let on_stage = recorder.is_on_stage(&target.resource);
         let exchange = recorder.begin_exchange(&target.resource, head(&parts));
         on_stage.then_some((exchange, client, target))
@@ -52,7 +52,8 @@ pub(super) async fn take_down(
     let Some((exchange, client, target)) = begun else {
         return next.run(Request::from_parts(parts, body)).await;
     };
-    // Here and not in passing: the edge refuses without reading the body.
+    // The body is read here and not later, because the edge may refuse a request without reading
+    // its body.
     let asked = match timeout(TIME_MAX, to_bytes(body, LEN_MAX)).await {
         Ok(Ok(asked)) => asked,
         Ok(Err(_)) => return Problem::new(problems::TOO_LARGE).into_response(),
@@ -72,7 +73,7 @@ pub(super) async fn take_down(
     }
     let request = Request::from_parts(parts, Body::from(asked.clone()));
     let (parts, body) = next.run(request).await.into_parts();
-    // The gateway's own answers are whole and small.
+    // Answers of the gateway are complete and small.
     let body = to_bytes(body, LEN_MAX).await.unwrap_or_default();
     if target.is_write && parts.status.is_client_error() {
         note(refusal(&parts, token, &asked, &body));
@@ -87,7 +88,7 @@ pub(super) async fn take_down(
     Response::from_parts(parts, Body::from(body))
 }
 
-/// Where a request goes, as far as the scenario is concerned.
+/// The parts of a request's target that the scenario needs.
 struct Target {
     resource: ResourceName,
     /// Whether a refusal is a write that did not happen.
@@ -133,7 +134,7 @@ fn of_lease(
     match (method, status) {
         (&Method::POST, StatusCode::CREATED) => {
             let lease: Option<LeaseBody> = read(answer);
-            // Claimed before the gateway answers.
+            // The token is claimed before the gateway answers.
             let told = lease.map(|LeaseBody { token, ttl_ms, .. }| {
                 [What::Granted { token, ttl_ms }, What::Claimed { token }]
             });
@@ -211,7 +212,7 @@ fn refusal(
     }
 }
 
-/// Without the admin token, which the clients of the scenario do not use.
+/// The headers without the admin token, which the clients of the scenario do not use.
 fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
     let pair =
         |(name, value): (&HeaderName, &HeaderValue)| (name.to_string(), text(value.as_bytes()));
@@ -223,7 +224,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// As it is written; `Debug` of the type does the same and promises nothing.
+/// The version as HTTP writes it. `Debug` of the type prints the same, but does not promise that.
 const fn name_of(version: Version) -> &'static str {
     match version {
         Version::HTTP_10 => "HTTP/1.0",

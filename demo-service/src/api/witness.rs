@@ -17,9 +17,9 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct Witness {
     taking_down: Option<(Recorder, ClientName)>,
-    /// Where the request itself is recorded.
+    /// The number under which the request itself is recorded.
     exchange: Option<ExchangeId>,
-    /// The token as the request has it, right or wrong.
+    /// The token in the request, right or wrong.
     token: Option<FencingToken>,
 }
 
@@ -30,7 +30,7 @@ impl Witness {
         }
     }
 
-    /// For the record, never for a decision: it has not been checked.
+    /// The token for the record. Never decide by it, because it was not checked.
     pub(super) const fn token(&self) -> Option<FencingToken> {
         self.token
     }
@@ -48,11 +48,11 @@ impl<DB: Ledger> FromRequestParts<App<DB>> for Witness {
     }
 }
 
-/// In the extensions of a request that is recorded.
+/// The number of a recorded request, in the extensions of the request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken(pub(super) ExchangeId);
 
-/// Which client of the scenario sends this, if it is one.
+/// The client of the scenario that sends these headers; `None` if it is another client.
 pub(super) fn client(headers: &HeaderMap) -> Option<ClientName> {
     let name = headers.get(CLIENT_HEADER)?;
     let clients = [ClientName::One, ClientName::Two];

@@ -14,15 +14,15 @@ pub(crate) struct Event {
     pub(crate) act: Act,
     #[serde(skip_serializing_if = "Story::is_deposits", default)]
     pub(crate) story: Story,
-    /// Since the recording began.
+    /// The time since the recording began.
     pub(crate) at_ms: u64,
-    /// Where it happened.
+    /// The lane in which it happened.
     pub(crate) lane: Lane,
-    /// The client that caused it, or whose lease it is about.
+    /// The client that caused the event, or whose lease has changed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) client: Option<ClientName>,
-    /// The request in which it shows, see [`Exchange`](super::Exchange). Not part of a recording:
-    /// requests contain tokens, which are secrets.
+    /// The request that shows the event: see [`Exchange`](super::Exchange). Not part of a
+    /// recording: requests contain tokens, which are secrets.
     #[serde(skip)]
     pub(crate) exchange: Option<ExchangeId>,
     #[serde(flatten)]
@@ -53,10 +53,10 @@ pub(crate) enum Story {
 /// The two clients of the scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum ClientName {
-    /// The one that is paused.
+    /// The client that is paused.
     #[serde(rename = "client-1")]
     One,
-    /// The one that works meanwhile.
+    /// The client that works meanwhile.
     #[serde(rename = "client-2")]
     Two,
 }
@@ -80,7 +80,7 @@ pub(crate) enum Lane {
 pub(crate) enum What {
     /// A client asks for the lease and is ready to wait this long.
     AcquireRequested { wait_ms: u64 },
-    /// The wait was over and another client still held the lease.
+    /// The wait was over, and another client still held the lease.
     Held { retry_after_ms: u64 },
     /// The lease is the client's, with this token.
     Granted { token: FencingToken, ttl_ms: u64 },
@@ -94,7 +94,7 @@ pub(crate) enum What {
     LeaseExpired { token: FencingToken },
     /// The client gave the lease back.
     Released { token: FencingToken },
-    /// The client believes no more that it has the lease. Only simulated ones say so.
+    /// The client no longer believes that it has the lease. Only simulated clients report that.
     LetGo,
     /// The client read the balance.
     Read { balance: i64 },
@@ -112,8 +112,8 @@ pub(crate) enum What {
         before: Option<i64>,
         after: i64,
     },
-    /// The balance was not changed. The token is that of the request, right or wrong; `problem`
-    /// gives the reason in one word.
+    /// The balance was not changed. `token` is the token of the request, right or wrong. `problem`
+    /// is the name of the problem.
     WriteRefused {
         token: Option<FencingToken>,
         status: u16,
@@ -171,7 +171,8 @@ impl Event {
         self
     }
 
-    /// Act 1 does not use the mark: raising it is not part of that story.
+    /// Whether the event is not shown: act 1 does not use the mark, so a raise of the mark is not
+    /// part of its story.
     pub(crate) fn is_behind_the_scenes(&self) -> bool {
         self.act == Act::Unfenced && matches!(self.what, What::Claimed { .. })
     }
@@ -193,7 +194,7 @@ impl What {
         }
     }
 
-    /// Whether it happens inside a client, where no other process sees it.
+    /// Whether the event happens inside a client, where no other process sees it.
     const fn is_of_client(&self) -> bool {
         matches!(
             self,
@@ -219,7 +220,7 @@ impl Story {
 }
 
 impl Act {
-    /// In the order in which they are played.
+    /// Both acts, in the order in which they are played.
     pub(crate) const BOTH: [Self; 2] = [Self::Unfenced, Self::Fenced];
 
     /// The path of its account endpoint, up to the id of the account.
@@ -247,7 +248,7 @@ impl Act {
     }
 }
 
-/// As on the command line and in JSON.
+/// The name on the command line and in JSON.
 impl fmt::Display for Act {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -258,7 +259,7 @@ impl fmt::Display for Act {
 }
 
 impl ClientName {
-    /// As on the command line, in JSON and in the header that names a client to the gateway.
+    /// The name on the command line, in JSON and in the header that names a client to the gateway.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::One => "client-1",
@@ -266,7 +267,7 @@ impl ClientName {
         }
     }
 
-    /// In the form used in a sentence.
+    /// The name in a sentence.
     pub(crate) const fn for_people(self) -> &'static str {
         match self {
             Self::One => "client 1",
@@ -275,7 +276,7 @@ impl ClientName {
     }
 }
 
-/// For people.
+/// The name for people.
 impl fmt::Display for Lane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

@@ -7,11 +7,11 @@ pub(crate) type ExchangeId = u32;
 
 /// One request of a client, and the answer to it, as they were on the wire.
 ///
-/// It holds secrets: tokens, and the holder in an answer about a lease.
+/// It contains secrets: tokens, and the holder in an answer about a lease.
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {
     pub(crate) request: Message,
-    /// None while it is under way, or if the client went away before the answer.
+    /// `None` while the request is under way, or if the client went away before the answer.
     pub(crate) response: Option<Message>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Message {
     pub(crate) body: String,
 }
 
-/// Without headers and body, in which there are secrets.
+/// Does not show headers and body, because they contain secrets.
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Message")
@@ -34,7 +34,7 @@ impl fmt::Debug for Message {
 }
 
 impl Message {
-    /// How long it is without its body, in bytes.
+    /// The length without the body, in bytes.
     pub(super) fn head_len(&self) -> usize {
         let pair = |(name, value): &(String, String)| name.len() + value.len();
         self.start.len() + self.headers.iter().map(pair).sum::<usize>()

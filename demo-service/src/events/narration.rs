@@ -4,7 +4,7 @@ use palisade_cli::duration::seconds;
 
 use super::{ClientName, Event, Story, What};
 
-/// One event in words, without its time.
+/// The text of one event, without its time.
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let who = self.client.map_or("", ClientName::for_people);

@@ -19,26 +19,26 @@ pub(crate) struct Recording {
     /// The kind of store.
     pub(crate) store: String,
     pub(crate) ttl_ms: u64,
-    /// How long client 1 was stopped at least.
+    /// The least time for which client 1 was stopped.
     pub(crate) pause_ms: u64,
     pub(crate) runs: u32,
-    /// Of a schedule that was simulated.
+    /// The texts for a simulated schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) schedule: Option<Heading>,
-    /// In the order of their times.
+    /// The events, in the order of their times.
     pub(crate) events: Vec<Event>,
 }
 
-/// The words around the picture of a simulated schedule (`simulation/src/recording`).
+/// The texts around the picture of a simulated schedule (`simulation/src/recording`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Heading {
     pub(crate) title: String,
-    /// The names of the two clients there.
+    /// The names of the two clients in that schedule.
     pub(crate) clients: [String; 2],
     pub(crate) verdict: String,
 }
 
-/// Records what the gateway sees and what the scenario does, on one clock.
+/// Records the requests at the gateway and the actions of the scenario, on one clock.
 ///
 /// Only resources that were put on stage are recorded, so a gateway that serves other resources,
 /// too, keeps them out of the picture. Cloning is cheap; clones share the record.
@@ -56,25 +56,26 @@ struct State {
     events: Vec<Event>,
     stages: HashMap<ResourceName, Stage>,
     exchanges: Vec<Exchange>,
-    /// The number of the first of them. No number is given twice, even if requests were forgotten.
+    /// The number of the first request that is kept. No number is used twice, even if requests were
+    /// forgotten.
     first_exchange: ExchangeId,
 }
 
-/// How many requests of one run are kept. A run takes a few dozen, and a malicious client must not
-/// fill the memory.
+/// The most requests of one run that are kept. A run has a few dozen, and a malicious client must
+/// not fill the memory.
 const EXCHANGES_MAX: usize = 2000;
 
-/// How many events of one act that requests have caused are kept, for the same reason.
+/// The most events of one act that are kept, if requests have caused them, for the same reason.
 const SEEN_MAX: usize = 5000;
 
-/// The longest head of a request that is kept, in bytes. Those of a run have a few hundred.
+/// The longest head of a request that is kept, in bytes. The heads in a run have a few hundred.
 const HEAD_LEN_MAX: usize = 16 * 1024;
 
 struct Stage {
     scene: (u32, Act),
     story: Story,
     lease: Option<SeenLease>,
-    /// How many events were caused by requests.
+    /// The number of events that requests have caused.
     seen: usize,
 }
 
@@ -119,8 +120,8 @@ impl Recorder {
         self.take_down(resource, client, what, |event| event);
     }
 
-    /// Records one event that was caused by a request of this client, and which request it was, if
-    /// that was recorded; does nothing if there are too many already.
+    /// Records one event that was caused by a request of this client, with the number of the
+    /// request, if the request was recorded. Does nothing if there are too many events already.
     pub(crate) fn note_seen(
         &self,
         resource: &ResourceName,
@@ -163,7 +164,7 @@ impl Recorder {
         for event in &mut events[first_new..] {
             event.story = stage.story;
         }
-        // Under the lock, so that the listener receives events in their order.
+        // This is done under the lock, so that the listener receives events in their order.
         events[first_new..].iter().for_each(&self.0.listener);
     }
 
@@ -229,7 +230,7 @@ impl Recorder {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A record is never half written: a panic elsewhere does not spoil it.
+        // A record is never half written, so it is usable after a panic.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -322,7 +323,8 @@ mod tests {
         );
     }
 
-    /// Catches: requests without end that fill the memory, or push the story out of it.
+    /// Catches: requests without end that fill the memory, or that push out the events of the
+    /// story.
     #[test]
     fn so_many_events_of_requests_are_kept_and_all_of_the_director() {
         let recorder = Recorder::new(|_| ());
@@ -335,7 +337,7 @@ mod tests {
             recorder.note_seen(&accounts[0], ClientName::One, None, read());
         }
         assert_eq!(recorder.events().len(), SEEN_MAX);
-        // Neither the director nor the other act is limited by this.
+        // This limit does not count for the director and for the other act.
         recorder.note(&accounts[0], Some(ClientName::One), read());
         recorder.note_seen(&accounts[1], ClientName::One, None, read());
         assert_eq!(recorder.events().len(), SEEN_MAX + 2);

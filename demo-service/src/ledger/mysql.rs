@@ -17,7 +17,7 @@ impl Ledger for MySql {
         balance.fetch_optional(connection).await
     }
 
-    /// The driver has the server count the rows that match, also if none of them changes.
+    /// With this driver the server counts the rows that match, even if none of them changes.
     async fn replace_balance(
         connection: &mut Self::Connection,
         id: &str,
@@ -29,7 +29,7 @@ impl Ledger for MySql {
         Ok(replaced.rows_affected() == 1)
     }
 
-    /// A row that is there is an error of this statement only, also inside a transaction.
+    /// If the row exists, only this statement fails, also inside a transaction.
     async fn open_account(
         connection: &mut Self::Connection,
         id: &str,

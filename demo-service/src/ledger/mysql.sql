@@ -1,5 +1,5 @@
--- CREATE TABLE needs the right to create, whatever is there: so a user who may only use the table
--- must not come so far.
+-- CREATE TABLE needs the right to create, even if the table exists. A user may only have the right
+-- to use the table, so CREATE TABLE is skipped for an existing table.
 SET @palisade = IF(
     EXISTS (SELECT 1 FROM information_schema.tables
             WHERE table_schema = DATABASE() AND table_name = 'demo_accounts'),

@@ -10,9 +10,9 @@ const SQLITE_UNDECIDED: [i32; 3] = [7, 9, 10];
 /// MySQL is shutting down, a statement was interrupted, a session was ended.
 const MYSQL_UNDECIDED: [u16; 4] = [1053, 1317, 1927, 4031];
 
-/// Whether the database reported that it did nothing, and goes on.
+/// Whether the database reported that it did nothing, and that the session goes on.
 ///
-/// With any other error, such as a broken connection, this is unknown.
+/// After any other error, such as a broken connection, the outcome is unknown.
 pub(crate) fn was_refused(error: &sqlx::Error) -> bool {
     let Some(error) = error.as_database_error() else {
         return false;

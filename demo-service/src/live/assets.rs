@@ -1,5 +1,5 @@
-//! The files of the page. They are part of the program, so that it works without any other file and
-//! without a network.
+//! The files of the page. They are part of the program, so the page works without any other file
+//! and without a network.
 
 use axum::{
     Router,
@@ -8,7 +8,7 @@ use axum::{
     routing::get,
 };
 
-/// Pictures bring a style element of their own; everything else must come from this server.
+/// Pictures contain a style element; everything else must come from this server.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
                       connect-src 'self'; img-src 'self' data:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
@@ -42,7 +42,7 @@ async fn page() -> impl IntoResponse {
 fn asset(kind: &'static str, text: &'static str) -> Response {
     let headers = [
         (header::CONTENT_TYPE, format!("{kind}; charset=utf-8")),
-        // A newer program has newer files at the same place.
+        // A newer program has newer files under the same addresses.
         (header::CACHE_CONTROL, "no-cache".to_owned()),
     ];
     (headers, text).into_response()

@@ -35,11 +35,11 @@ use palisade_gateway::problems;
 const TTL_MS: std::ops::RangeInclusive<u64> = 300..=10_000;
 const PAUSE_MS_MAX: u64 = 30_000;
 
-/// The parts of the program that the page shows.
+/// The facts about the program that the page needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
     pub(crate) studio: Studio,
-    /// Those of the lock service and of the store.
+    /// The kinds of the lock service and of the store.
     pub(crate) kinds: [&'static str; 2],
     /// How long a request may take to arrive. Its answer is made at once.
     pub(crate) request_time: Duration,
@@ -52,9 +52,9 @@ struct Live {
     is_closing: watch::Receiver<bool>,
 }
 
-/// The page and its data, of a gateway that answers under names of its machine only. No foreign
-/// page can have processes started here: the gateway keeps out names that were made to point here,
-/// and the check of the origin keeps out forms on other pages.
+/// The page and its data, for a gateway that answers only under names of its machine. A foreign
+/// page cannot start processes here: the gateway refuses other names that point to this machine,
+/// and the check of the origin refuses forms on other pages.
 pub(crate) fn router(page: Page, is_closing: watch::Receiver<bool>) -> Router {
     let live = Live {
         studio: page.studio,
@@ -74,7 +74,8 @@ pub(crate) fn router(page: Page, is_closing: watch::Receiver<bool>) -> Router {
         .route_layer(CsrfLayer::new())
 }
 
-/// A middleware around all routes. The events of those that send some come later.
+/// A middleware around all routes. It limits the time of the answer, and not of the events that
+/// follow in a stream.
 async fn in_time(State(limit): State<Duration>, request: Request, next: Next) -> Response {
     let answered = timeout(limit, next.run(request)).await;
     answered.unwrap_or_else(|_| Problem::new(problems::REQUEST_TIMEOUT).into_response())
@@ -113,7 +114,7 @@ async fn cue(State(live): State<Live>, Json(cue): Json<Cue>) -> StatusCode {
     StatusCode::ACCEPTED
 }
 
-/// One event now and one whenever there is something new to see, until the gateway closes.
+/// One event now, and one whenever there is something new, until the gateway closes.
 async fn changes(State(live): State<Live>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let mut seen = live.studio.changes();
     seen.mark_changed();
@@ -136,7 +137,8 @@ async fn changes(State(live): State<Live>) -> Sse<impl Stream<Item = Result<Even
 /// The part of the record to draw, and the use of the picture.
 #[derive(Deserialize)]
 struct Wanted {
-    /// Milliseconds from the start of the run. Default: the whole record, or up to now.
+    /// Milliseconds from the start of the run. By default the whole record, or the record up to
+    /// now.
     until_ms: Option<u64>,
     /// Whether the picture stands alone, with all texts that the page otherwise shows around it.
     #[serde(default)]
@@ -149,7 +151,7 @@ async fn picture(
     Query(Wanted { until_ms, alone }): Query<Wanted>,
 ) -> Response {
     let (events, now_ms) = live.studio.record();
-    // Never the future, which would be too much to draw.
+    // The time is never in the future, because that would be too much to draw.
     let until_ms = match until_ms {
         Some(until_ms) => Some(std::cmp::min(until_ms, now_ms)),
         None => live.studio.status().playing.then_some(now_ms),
@@ -180,7 +182,7 @@ async fn recording(State(live): State<Live>) -> Response {
     let disposition = "attachment; filename=\"recording.json\"";
     let [lock, store] = live.kinds.map(str::to_owned);
     let mut events = live.studio.record().0;
-    // In its own recording it is the only run, whatever was played before.
+    // A recording has only one run, whatever was played before.
     events.iter_mut().for_each(|event| event.run = 1);
     let recording = Recording {
         lock,
@@ -199,12 +201,12 @@ async fn recording(State(live): State<Live>) -> Response {
 async fn wire(State(live): State<Live>, Path(exchange): Path<ExchangeId>) -> Response {
     match live.studio.exchange(exchange) {
         Some(exchange) => {
-            // It contains tokens.
+            // The answer contains tokens.
             let headers = [(header::CACHE_CONTROL, "no-store")];
             (headers, Json(WireView::of(&exchange, live.studio.url()))).into_response()
         }
         None => Problem::new(problems::ROUTE_UNKNOWN)
-            .detail("this request is not of the run that is shown")
+            .detail("this request does not belong to the run that is shown")
             .into_response(),
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct Studio {
     stage: Arc<Mutex<Stage>>,
 }
 
-/// How a run is to be played.
+/// The settings of a run.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Settings {
@@ -79,7 +79,8 @@ impl Studio {
         }
     }
 
-    /// Tells it from that of another gateway at this address, whose runs have the same numbers.
+    /// A number that distinguishes this studio from that of another gateway at the same address,
+    /// whose runs have the same numbers.
     pub(super) const fn id(&self) -> u32 {
         self.id
     }
@@ -94,7 +95,7 @@ impl Studio {
         self.recorder.clone()
     }
 
-    /// Counts up whenever there is something new to see.
+    /// A counter that rises whenever there is something new.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -148,7 +149,8 @@ impl Studio {
         Ok(true)
     }
 
-    /// Passes the visitor's wish to both acts. A wish that makes no sense at the moment is ignored.
+    /// Passes the visitor's order to both acts. An order that is not possible at the moment is
+    /// ignored.
     pub(super) fn cue(&self, cue: Cue) {
         for act in &self.stage().cues {
             // The channel is full only if a visitor clicks faster than anything happens.
@@ -171,7 +173,7 @@ impl Studio {
         self.recorder.exchange(id)
     }
 
-    /// The events of the run so far, with times that count from its start; and the present time.
+    /// The events of the run so far, with times from its start; and the present time.
     pub(super) fn record(&self) -> (Vec<Event>, u64) {
         let mut events = self.recorder.events();
         let start_ms = events.first().map_or(0, |event| event.at_ms);
@@ -198,7 +200,7 @@ impl Studio {
     }
 
     fn stage(&self) -> MutexGuard<'_, Stage> {
-        // Never half changed: a panic elsewhere does not spoil it.
+        // The state is never half changed, so it is usable after a panic.
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

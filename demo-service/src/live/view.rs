@@ -20,7 +20,7 @@ pub(super) struct View {
     acts: Vec<ActView>,
 }
 
-/// One act, in words.
+/// The texts of one act.
 #[derive(Clone, Debug, Serialize)]
 struct ActView {
     act: Act,
@@ -50,7 +50,7 @@ struct Told {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum ClientState {
-    /// It has not begun, or has ended.
+    /// The client has not begun, or has ended.
     Gone,
     Running,
     Stopped,
@@ -108,7 +108,7 @@ fn state_of_client_1(events: &[&Event], playing: bool) -> ClientState {
         .iter()
         .filter(|event| event.client == Some(ClientName::One));
     let is_gone = !playing || own.clone().count() == 0;
-    // Others may change its lease while it stands still.
+    // Other clients may change its lease while it is stopped.
     let last = own.rev().find_map(|event| match event.what {
         What::Paused { .. } => Some(ClientState::Stopped),
         What::Resumed { .. } => Some(ClientState::Running),

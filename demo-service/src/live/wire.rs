@@ -9,7 +9,7 @@ pub(super) struct WireView<'a> {
     /// `None` while it is in progress, or if the client went away before the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     response: Option<&'a Message>,
-    /// The same request for a shell.
+    /// The same request as a command for a shell.
     curl: String,
 }
 
@@ -24,8 +24,8 @@ impl<'a> WireView<'a> {
     }
 }
 
-/// A command that sends the request again. Headers about the connection are left to curl, and the
-/// name of the client is left out: the visitor's requests are not part of the story.
+/// A command that sends the request again. curl sets the headers about the connection. The name of
+/// the client is omitted, because the visitor's requests are not part of the story.
 fn curl(request: &Message, gateway: &str) -> String {
     let mut words = request.start.split(' ');
     let (method, path) = (words.next().unwrap_or("GET"), words.next().unwrap_or("/"));
@@ -52,7 +52,7 @@ fn curl(request: &Message, gateway: &str) -> String {
     lines.join(" \\\n  ")
 }
 
-/// Whether a shell takes the text as it is. A method may contain characters that it does not.
+/// Whether the text needs no quotes in a shell. A method may contain characters that do.
 fn is_word(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphabetic())
 }

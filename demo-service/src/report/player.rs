@@ -1,4 +1,4 @@
-//! A page that plays a recording without a server: it brings the pictures of all its moments.
+//! A page that plays a recording without a server: it contains the pictures of all moments.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Scene, bare_picture, sentence};
 use crate::events::{Act, Event, Recording};
 
-/// How far bars grow from one picture to the next while nothing happens.
+/// The time between two pictures while nothing happens but the growth of bars.
 const FRAME_MS: u64 = 250;
 
 const PAGE: &str = include_str!("player/page.html");
@@ -29,8 +29,8 @@ pub(crate) fn player(recording: &Recording) -> Option<String> {
     Some(PAGE.replace(PLAYS, &acts))
 }
 
-/// An act with its pictures: each with the moment from which on it is shown, and the last one,
-/// which has the end of the story.
+/// An act with its pictures, each with the moment from which on it is shown. The last one shows the
+/// end of the story.
 fn played(act: Act, run: &[Event]) -> Option<Value> {
     let of_act = || run.iter().filter(|event| event.act == act);
     let whole = Scene::of_act(act, of_act(), None)?;

@@ -8,7 +8,7 @@ pub(crate) struct Scene {
     pub(super) run: u32,
     pub(super) act: Act,
     pub(super) story: Story,
-    /// Of a simulated schedule.
+    /// The texts for a simulated schedule.
     pub(super) heading: Option<Heading>,
     pub(super) length_ms: u64,
     pub(super) waits: Vec<Span>,
@@ -69,8 +69,8 @@ pub(super) enum AccessKind {
     },
 }
 
-/// A write that should not have been accepted: its lease was over, or another client had written
-/// since its client had read.
+/// The fault of a write that should not have been accepted: its lease was over, or another client
+/// had written after this client's read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     /// The balance that it wiped out, if there was one.
@@ -86,15 +86,15 @@ pub(super) struct Verdict {
 }
 
 impl Scene {
-    /// Follows the events of one act, in the order of their times, whichever act that is. `None` if
-    /// there are none.
+    /// The scene of these events, which must belong to one act and be in the order of their times.
+    /// `None` if there are none.
     pub(crate) fn of(events: &[Event]) -> Option<Self> {
         let first = events.first()?;
         Self::of_act(first.act, events, None)
     }
 
-    /// The same, up to a moment on the clock of the events: anything that has not ended by then
-    /// goes on. The moment may be after the last event, while the story goes on.
+    /// The scene of an act up to a moment on the clock of the events: anything that has not ended
+    /// by then goes on. The moment may be after the last event, while the story goes on.
     pub(crate) fn of_act<'e>(
         act: Act,
         events: impl IntoIterator<Item = &'e Event>,
@@ -137,7 +137,7 @@ impl Scene {
         Some(scene)
     }
 
-    /// The same under a heading.
+    /// The same scene with the texts of a simulated schedule.
     pub(super) fn with_heading(mut self, heading: Option<&Heading>) -> Self {
         self.heading = heading.cloned();
         self

@@ -37,7 +37,7 @@ pub(crate) fn sentence(scene: &Scene) -> String {
     format!("{told}{}", if as_told { "" } else { " Not as told!" })
 }
 
-/// Why it went well, as the beginning of a sentence.
+/// The reason for the good result, as the beginning of a sentence.
 fn rescue(scene: &Scene) -> String {
     match (refusal(scene), scene.kills.first()) {
         (Some(status), _) => {

@@ -1,8 +1,8 @@
-//! Swimlanes as in the figures of papers on locking: time runs to the right, requests go up and
-//! down.
+//! Draws lanes as in the figures of papers about locking: time runs to the right, and requests are
+//! vertical arrows.
 //!
-//! The picture brings its own background and colours for light and dark, so it fits into any page.
-//! Colour alone never carries meaning: every mark has a glyph and a text.
+//! The picture has its own background, and colours for light and dark, so it fits into any page. No
+//! meaning depends on colour alone: every mark has a glyph and a text.
 
 mod access;
 mod act;
@@ -39,7 +39,7 @@ pub(crate) fn bare_picture(scene: &Scene) -> String {
     document(std::slice::from_ref(scene), true).to_string()
 }
 
-/// A bare one lacks the title and the verdict of each act, because the page around it has them.
+/// A bare document has no title and no verdict of an act, because the page around it has them.
 fn document(scenes: &[Scene], is_bare: bool) -> Document {
     let mut height = 0.0;
     let mut drawn = Vec::new();
@@ -105,7 +105,7 @@ fn description(scenes: &[Scene]) -> String {
     told.join(" ")
 }
 
-/// The story of the clients, as far as it shows.
+/// The story of the clients, as far as the scene shows it.
 fn story(scene: &Scene) -> String {
     let (does, late) = match scene.story {
         Story::Deposits => ("writes", "writes what it had computed before"),

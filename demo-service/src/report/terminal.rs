@@ -96,7 +96,8 @@ impl Lane {
         self.cells[column] = to;
     }
 
-    /// Never hides the outcome of another write: one that falls into its column comes after it.
+    /// Sets the outcome of a write. If the column has the outcome of another write, the new one
+    /// comes after it.
     fn set_write(&mut self, at_ms: u64, to: char) {
         let from = self.column(at_ms);
         let free = |column: &usize| !WRITES.contains(&self.cells[*column]);
@@ -190,7 +191,7 @@ fn leases(scene: &Scene) -> Lane {
             lane.column(lease.span.to_ms),
         );
         lane.write(from, &format!("[{}", short(lease.token)));
-        // One column early: where one lease ends the next one may begin.
+        // This is one column earlier, because the next lease may begin where this one ends.
         lane.cells[to.saturating_sub(1)] = if lease.expired { '×' } else { ']' };
     }
     lane

@@ -14,7 +14,7 @@ use palisade_gateway::wire::millis;
 pub(super) const DEPOSIT_OF_CLIENT_1: i64 = 10;
 pub(super) const DEPOSIT_OF_CLIENT_2: i64 = 50;
 
-/// How long a client may take for a step, beyond three leases.
+/// The time that a client may take for a step, in addition to three leases.
 const PATIENCE: Duration = Duration::from_secs(150);
 
 /// The director: the state that all acts share.
@@ -60,7 +60,8 @@ impl Scene<'_> {
             deposit,
             ttl,
         };
-        // Far more than any step takes: it only keeps a broken scenario from waiting for ever.
+        // This is far more than any step takes. It only prevents that a broken scenario waits for
+        // ever.
         ClientProcess::start(&job, ttl * 3 + PATIENCE)
     }
 
@@ -72,7 +73,7 @@ impl Scene<'_> {
 
     pub(super) fn resume(&self, one: &ClientProcess, stopped: Instant) -> Result<(), Failure> {
         let paused_ms = millis(stopped.elapsed());
-        // Recorded first: whatever the client does next must come after it.
+        // This is recorded first, because the next actions of the client must come after it.
         self.note(
             Some(ClientName::One),
             What::Resumed {
@@ -99,7 +100,8 @@ impl Scene<'_> {
         if accepted {
             self.acknowledged = match self.director.story {
                 Story::Deposits => self.acknowledged + deposit,
-                // However often a client says that it did the job: once is right.
+                // The job should be done once, whatever the number of clients is that report it as
+                // done.
                 Story::Jobs => 1,
             };
         }

@@ -20,7 +20,7 @@ use palisade_cli::Failure;
 
 /// A client of the scenario: a real process that can be stopped and resumed.
 ///
-/// Dropping it kills the process, also when it is stopped: SIGKILL needs no SIGCONT.
+/// A drop kills the process, even if it is stopped: SIGKILL needs no SIGCONT.
 #[derive(Debug)]
 pub(super) struct ClientProcess {
     name: ClientName,
@@ -32,7 +32,7 @@ pub(super) struct ClientProcess {
 }
 
 impl ClientProcess {
-    /// Starts one. `patience` is how long a single step may take.
+    /// Starts a client. `patience` is how long a single step may take.
     ///
     /// # Errors
     /// If the operating system cannot start another process of this program.
@@ -75,7 +75,8 @@ impl ClientProcess {
         }
     }
 
-    /// Lets it do its write. May be called while it is stopped: the word waits in the pipe.
+    /// Lets the process do its write. May be called while it is stopped, because the order waits in
+    /// the pipe.
     ///
     /// # Errors
     /// If the process is gone.
@@ -87,7 +88,7 @@ impl ClientProcess {
     /// Stops the process and returns when it has really stopped.
     ///
     /// # Errors
-    /// If it is gone, or does not stop.
+    /// If the process is gone, or does not stop.
     pub(super) async fn stop(&self) -> Result<(), Failure> {
         let doing = "stopping a client process";
         // Listening begins before the signal is sent, so that its effect cannot be missed.
@@ -108,7 +109,7 @@ impl ClientProcess {
     /// Lets the process go on.
     ///
     /// # Errors
-    /// If it is gone.
+    /// If the process is gone.
     pub(super) fn resume(&self) -> Result<(), Failure> {
         self.signal(Signal::CONT)
             .map_err(Failure::machine("resuming a client process"))
@@ -126,7 +127,7 @@ impl ClientProcess {
     /// Waits for the process to end successfully.
     ///
     /// # Errors
-    /// If it fails, or does not end in time.
+    /// If the process fails, or does not end in time.
     pub(super) async fn finish(mut self) -> Result<(), Failure> {
         while let Some(step) = self.next_step().await? {
             self.check(step)?;
@@ -189,8 +190,8 @@ impl ClientProcess {
     }
 
     fn is_stopped(&self) -> io::Result<bool> {
-        // Asks the kernel itself: SIGSTOP takes effect some time after kill() has returned. NOWAIT
-        // leaves the exit status to the runtime.
+        // This asks the kernel, because SIGSTOP takes effect some time after kill() has returned.
+        // NOWAIT leaves the exit status to the runtime.
         let events = WaitIdOptions::STOPPED | WaitIdOptions::EXITED;
         let look = events | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         match waitid(WaitId::Pid(self.pid), look)? {
@@ -206,14 +207,15 @@ fn command(job: &Job) -> io::Result<Command> {
     command
         .arg("worker")
         .arg(serde_json::to_string(job)?)
-        // It must not learn the addresses of the servers, nor the passwords in them.
+        // The client must not learn the addresses of the servers, nor the passwords in them.
         .env_remove("PALISADE_LOCK")
         .env_remove("PALISADE_STORE")
         .env_remove("PALISADE_TO")
         .env_remove("PALISADE_ADMIN_TOKEN")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        // A group of its own: Ctrl-C is for the scenario, which then ends its clients.
+        // The client gets a process group of its own, because Ctrl-C is for the scenario, which
+        // then ends its clients.
         .process_group(0)
         .kill_on_drop(true);
     Ok(command)

@@ -15,7 +15,7 @@ pub(crate) enum Hand {
     Visitor(mpsc::Receiver<Cue>),
 }
 
-/// A visitor's wish for client 1.
+/// A visitor's order for client 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Cue {
@@ -28,7 +28,7 @@ pub(crate) enum Cue {
 const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Hand {
-    /// Returns when client 1 is to be stopped or killed, and says which.
+    /// Waits for the next order to stop or kill client 1, and returns it.
     pub(super) async fn pauses(&mut self) -> Cue {
         match self {
             Self::Clock(_) => Cue::Pause,
@@ -36,8 +36,8 @@ impl Hand {
         }
     }
 
-    /// Returns when client 1, which was stopped at that moment, is to go on or to be killed, and
-    /// says which. The clock lets the other client finish first.
+    /// Waits for the order to resume or kill client 1, which was stopped at `stopped`, and returns
+    /// it. The clock lets the other client finish first.
     pub(super) async fn resumes(
         &mut self,
         stopped: Instant,
@@ -59,7 +59,7 @@ impl Hand {
     }
 }
 
-/// Returns whichever comes first: this cue, or the order to kill client 1.
+/// Waits for this cue, or for the order to kill client 1, and returns the one that comes first.
 async fn either(usual: Cue, cues: &mut mpsc::Receiver<Cue>) -> Cue {
     let told = async {
         while let Some(cue) = cues.recv().await {

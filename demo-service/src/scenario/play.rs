@@ -12,10 +12,10 @@ use palisade_cli::Failure;
 const OPENING_BALANCE: i64 = 100;
 
 impl Director {
-    /// Plays one act and takes down its verdict.
+    /// Plays one act and records its verdict.
     ///
     /// # Errors
-    /// If it cannot be played to its end. A different outcome than expected is not an error here.
+    /// If the act cannot be played to its end. An unexpected result is not an error here.
     pub(crate) async fn play(&self, run: u32, act: Act, hand: Hand) -> Result<(), Failure> {
         let account = format!("{:016x}-{run}-{act}", self.nonce);
         let named = |resource: String| {
@@ -24,11 +24,11 @@ impl Director {
         let resource = named(self.story.resource(&account))?;
         let acknowledged = match self.story {
             Story::Deposits => OPENING_BALANCE,
-            // How often the job was done.
+            // The number of times that the job was done.
             Story::Jobs => 0,
         };
-        // First, because only a resource on stage has an unfenced twin. The clients read the
-        // account, whatever they lock.
+        // This comes first, because only a resource on stage has an unfenced twin. The clients read
+        // the account, whatever they lock.
         for staged in [resource.clone(), named(account_resource(&account))?] {
             self.recorder.stage(staged, run, act, self.story);
         }

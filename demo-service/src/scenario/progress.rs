@@ -60,7 +60,7 @@ pub(super) fn announce(args: &ScenarioArgs, stage: &Stage) {
     ));
 }
 
-/// Where progress and time lines go: stdout belongs to the JSON object if there is one.
+/// The output for progress and time lines: stderr if stdout is for the JSON object.
 pub(super) const fn console(args: &ScenarioArgs) -> Console {
     match args {
         ScenarioArgs { quiet: true, .. } => Console::Nowhere,

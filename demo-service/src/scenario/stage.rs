@@ -13,7 +13,8 @@ use palisade_gateway::Setup;
 
 use crate::{api, client::GatewayClient, events::Recorder, ledger};
 
-/// The first token of an in-process lock service: the tokens of the well-known figure.
+/// The first token of an in-process lock service. The well-known figure about fencing has these
+/// tokens.
 const FIRST_TOKEN: u64 = 33;
 
 /// A gateway of our own on a free port of this machine, and a folder that is deleted afterwards.
@@ -58,8 +59,8 @@ impl Stage {
         let (lock_kind, store_kind) = (gateway.locks().backend_kind(), store.kind());
         let (stop, stopped) = oneshot::channel();
         let mut serving = JoinSet::new();
-        // Dropping a stage stops its gateway, too: then this ends with an error, which is just as
-        // good.
+        // A drop of the stage stops its gateway, too: then `stopped` returns an error, which has
+        // the same effect.
         serving.spawn(gateway.serve(routes, listener, async { drop(stopped.await) }));
         Ok(Self {
             addr,
@@ -88,7 +89,7 @@ impl Stage {
         self.store_kind
     }
 
-    /// Shuts the gateway down in good order and removes the folder.
+    /// Shuts the gateway down after its requests, and removes the folder.
     ///
     /// # Errors
     /// If requests do not end, or the folder cannot be removed.
@@ -105,8 +106,8 @@ impl Stage {
     }
 }
 
-/// Real servers count as they always do. A fresh in-process lock service gets small numbers, which
-/// are easier to read.
+/// The first token of the lock service. A lock service on a server keeps its usual tokens. An
+/// in-process one begins at a small number, because small tokens are easier to read.
 fn initial_token(lock: &Address) -> InitialToken {
     match FencingToken::new(FIRST_TOKEN) {
         Ok(first) if lock.scheme() == "memory" => InitialToken::At(first),

@@ -20,7 +20,7 @@ use palisade_cli::Failure;
 pub(super) struct Course {
     /// Whether every step was answered as expected.
     went: bool,
-    /// Whether an update has to be lost without fencing. `None` if that is up to the visitor.
+    /// Whether an update has to be lost without fencing. `None` if that depends on the visitor.
     loses: Option<bool>,
 }
 
@@ -39,7 +39,7 @@ impl Course {
 /// longer than its lease.
 ///
 /// # Errors
-/// If it cannot be played to its end.
+/// If the story cannot be played to its end.
 pub(super) async fn play(scene: &mut Scene<'_>, mut hand: Hand) -> Result<Course, Failure> {
     let mut one = scene.start(ClientName::One)?;
     one.until(ready).await?;
@@ -47,7 +47,7 @@ pub(super) async fn play(scene: &mut Scene<'_>, mut hand: Hand) -> Result<Course
         return go_on_after_kill(scene, one).await;
     }
     let stopped = scene.pause(&one).await?;
-    // It does not receive that yet.
+    // The stopped process does not read this order yet.
     one.go().await?;
     // Its request waits in the lock service until the lease of the stopped client has ended.
     let mut two = scene.start(ClientName::Two)?;
@@ -81,7 +81,7 @@ pub(super) async fn play(scene: &mut Scene<'_>, mut hand: Hand) -> Result<Course
     })
 }
 
-/// The result of the late write of client 1 when it goes on; nothing if it is killed instead.
+/// The result of the late write of client 1 when it goes on; `None` if it is killed.
 async fn late_write(
     scene: &Scene<'_>,
     mut one: ClientProcess,
@@ -98,8 +98,8 @@ async fn late_write(
     Ok(Some((one, answer)))
 }
 
-/// Lets client 1 finish after the answer to its late write, and says whether that was the expected
-/// answer.
+/// Lets client 1 finish after the answer to its late write. Returns whether the answer was the
+/// expected one.
 async fn settle(
     scene: &mut Scene<'_>,
     mut one: ClientProcess,
@@ -108,8 +108,8 @@ async fn settle(
     let accepted = scene.acknowledge(late, DEPOSIT_OF_CLIENT_1);
     let inert = accepted || scene.balance().await? == scene.acknowledged;
     if !accepted {
-        // A refusal is not a dead end. A depositor takes a fresh lease, reads again, and its
-        // deposit arrives. A runner of a job finds out that the job is done.
+        // A client goes on after a refusal. A depositor acquires a fresh lease, reads again, and
+        // its deposit is stored. A runner of a job finds out that the job is done.
         match scene.director.story {
             Story::Deposits => {
                 one.until(ready).await?;
@@ -126,7 +126,8 @@ async fn settle(
     })
 }
 
-/// Client 1 dies at this point, and its lease is not given back. Client 2 waits for its end.
+/// Client 1 dies at this point, and its lease is not given back. Client 2 waits for the end of that
+/// lease.
 async fn go_on_after_kill(scene: &mut Scene<'_>, one: ClientProcess) -> Result<Course, Failure> {
     scene.kill(one).await?;
     let mut two = scene.start(ClientName::Two)?;
@@ -144,7 +145,7 @@ fn ready(step: Step) -> Option<()> {
     matches!(step, Step::Ready { .. }).then_some(())
 }
 
-/// A job may be done already.
+/// The step `Ready`, or `WasDone`, because a job may be done already.
 fn ready_or_done(step: Step) -> Option<Step> {
     matches!(step, Step::Ready { .. } | Step::WasDone).then_some(step)
 }

@@ -10,7 +10,7 @@ use super::step::{Step, tell};
 use crate::client::GatewayClient;
 use palisade_gateway::wire::LeaseBody;
 
-/// A client's knowledge of its own lease, without asking anybody.
+/// A client's knowledge of its own lease, without a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Knowledge {
     pub(super) deadline: Instant,
@@ -19,8 +19,9 @@ pub(super) struct Knowledge {
 }
 
 impl Knowledge {
-    /// This deadline is late by the time that the answer was on its way: the request was waiting in
-    /// line, so the lease cannot be counted from its start. The first renewal corrects that.
+    /// The knowledge from the answer to the acquire. Its deadline is too late by the time that the
+    /// answer was on its way: the request waited in the queue, so the lease cannot be counted from
+    /// the start of the request. The first renewal corrects that.
     pub(super) fn on_arrival(lease: &LeaseBody) -> Self {
         let left = Duration::from_millis(lease.remaining_ms);
         Self {
@@ -54,7 +55,7 @@ pub(super) async fn keep(
                 tell(&Step::LeaseLost);
                 knowledge.send_modify(|known| known.lost = true);
             }
-            // Perhaps the next try gets through before the deadline.
+            // The next try may succeed before the deadline.
             Err(error) => tracing::warn!(%error, "cannot renew"),
         }
     }

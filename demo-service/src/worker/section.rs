@@ -26,7 +26,7 @@ pub(super) struct Worker {
     orders: mpsc::Receiver<()>,
 }
 
-/// How one pass through the critical section ended.
+/// The end of one pass through the critical section.
 enum Pass {
     Done,
     /// Refused, or the lease was lost early: begin again with a fresh lease and a fresh read.
@@ -37,7 +37,7 @@ impl Worker {
     /// Makes the deposit, with as many leases as necessary.
     ///
     /// # Errors
-    /// When the gateway does not answer, or not as expected.
+    /// If the gateway does not answer, or not as expected.
     pub(super) async fn deposit(job: Job, orders: mpsc::Receiver<()>) -> Result<(), ClientError> {
         let client = GatewayClient::new(job.gateway.clone(), Some(job.client))?;
         let mut worker = Self {
@@ -94,7 +94,7 @@ impl Worker {
         } = self.job;
         let balance = match story {
             Story::Deposits => self.client.balance(act, account, Some(token)).await?,
-            // How often it was done. Any client may read that.
+            // The balance is the number of times that the job was done. Any client may read it.
             Story::Jobs => self.client.balance(Act::Unfenced, account, None).await?,
         };
         tell(&Step::Read { balance });

@@ -12,15 +12,14 @@ use crate::client::WriteAnswer;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub(crate) enum Step {
-    /// It has the lease, and this `Fencing-Token` header with it.
+    /// The worker has the lease, with this `Fencing-Token` header.
     Acquired { token: FencingToken, header: String },
-    /// It has read the balance.
-    /// It has read the balance.
+    /// The worker has read the balance.
     Read { balance: i64 },
-    /// It has computed the new balance and has just seen that its lease is live. It writes as soon
-    /// as its parent orders it to.
+    /// The worker has computed the new balance and has just seen that its lease is live. It writes
+    /// when its parent orders it to.
     Ready { balance: i64 },
-    /// It has noticed that its lease ended.
+    /// The worker has noticed that its lease ended.
     LeaseLost,
     /// The job was done before: there is nothing to do.
     WasDone,
@@ -28,7 +27,7 @@ pub(crate) enum Step {
     Written { status: u16, fenced: bool },
     /// The write was refused. A depositor starts afresh.
     Refused { status: u16, problem: String },
-    /// It cannot go on.
+    /// The worker cannot go on.
     Failed { server_lost: bool, message: String },
 }
 

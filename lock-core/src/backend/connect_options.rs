@@ -89,7 +89,9 @@ impl ConnectOptions {
         bounds: RangeInclusive<Duration>,
     ) -> Result<Settings, Error> {
         if self.url.contains('#') {
-            return Err(invalid("the URL has no use for a #fragment"));
+            return Err(invalid(
+                "the URL has a #fragment, which has no meaning here",
+            ));
         }
         let (server, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
         let is_replaced = |name: &str| self.parameters.iter().any(|(other, _)| other == name);

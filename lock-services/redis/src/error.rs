@@ -105,7 +105,7 @@ pub fn meaning(error: &RedisError) -> (ErrorKind, String) {
         ),
         RedisKind::UnexpectedReturnType | RedisKind::Parse => (
             ErrorKind::Unavailable,
-            "the answer is not one of our scripts'".to_owned(),
+            "the answer does not come from a script of Palisade".to_owned(),
         ),
         _ if error.is_timeout() => (ErrorKind::Unavailable, "no answer in time".to_owned()),
         _ if error.is_connection_refusal() => (

@@ -37,8 +37,8 @@ impl Options {
             }
             _ => {
                 return Err(invalid(
-                    "replicas, at least 1, and replicas_ms, at least 1 and less than the response \
-                     timeout, need each other",
+                    "give replicas, at least 1, together with replicas_ms, at least 1 and less than \
+                     the response timeout",
                 ));
             }
         };

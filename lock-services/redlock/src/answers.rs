@@ -207,7 +207,7 @@ pub(super) fn millis(text: &str) -> Result<Duration, NodeError> {
 }
 
 fn unreadable() -> NodeError {
-    NodeError::Broken("the answer is not one of our scripts'".to_owned())
+    NodeError::Broken("the answer does not come from a script of Palisade".to_owned())
 }
 
 #[cfg(test)]

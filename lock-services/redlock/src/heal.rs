@@ -173,7 +173,7 @@ impl RedlockNodes {
             return Ok(Sources { all, needed });
         }
         Err(refused(&format!(
-            "{} other nodes serve, and {needed} have to: too few know what was issued; if a \
+            "{} other nodes serve, and {needed} have to, so that the issued tokens are known; if a \
              majority has lost its state, empty all nodes, and provision them above the greatest \
              mark of the stores",
             all.len(),

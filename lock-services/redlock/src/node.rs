@@ -418,7 +418,7 @@ fn word(value: Value) -> Option<String> {
 }
 
 fn unreadable() -> NodeError {
-    NodeError::Broken("the answer is not one of our scripts'".to_owned())
+    NodeError::Broken("the answer does not come from a script of Palisade".to_owned())
 }
 
 async fn connect(

@@ -107,7 +107,7 @@ mod tests {
             ("zookeeper://u:sesame@h:x", "cannot be read"),
             ("zookeeper://u:sesame@a,,b", "cannot be read"),
             ("zookeeper://a,,b", "host is missing"),
-            ("zookeeper://sesame@h", "need each other"),
+            ("zookeeper://sesame@h", "only one of user and password"),
             ("zookeeper://u:sesame@h/a//b", "directory"),
             ("zookeeper://u:sesame@h/zookeeper", "directory"),
             ("zookeeper://u:sesame@h?session_ms=x", "session_ms"),

@@ -17,7 +17,7 @@ pub(crate) enum Jobs {
         #[arg(long)]
         json: bool,
     },
-    /// Show where a slot stands.
+    /// Show the state of a slot.
     Show {
         #[command(flatten)]
         store: OperatedStore,
@@ -27,7 +27,7 @@ pub(crate) enum Jobs {
         #[arg(long)]
         json: bool,
     },
-    /// Make a slot that has failed due at once.
+    /// Make a failed slot due at once.
     ///
     /// Waits until no process runs the job, for 30 s at most. Exit code 1 if the slot has not
     /// failed.
@@ -41,10 +41,10 @@ pub(crate) enum Jobs {
         json: bool,
     },
     /// Forget a slot, so that it CAN RUN AGAIN; or, with --below, the old markers of a schedule,
-    /// which count as done for ever.
+    /// which then count as done permanently.
     ///
-    /// Waits until no process runs the job, for 30 s at most. Exit code 1 if nothing is known of
-    /// it.
+    /// Waits until no process runs the job, for 30 s at most. Exit code 1 if the store does not
+    /// know the slot.
     Forget(ForgetArgs),
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Place {
     pub(crate) slot: Slot,
 }
 
-/// The store of the jobs, and the lock service whose leases they take.
+/// The store of the jobs, and the lock service of their leases.
 #[derive(Args, Debug)]
 pub(crate) struct JobsOf {
     #[command(flatten)]
@@ -81,7 +81,7 @@ pub(crate) struct ForgetArgs {
     /// The slot
     #[arg(required_unless_present = "below")]
     pub(crate) slot: Option<Slot>,
-    /// All times of its schedule before this one that are done
+    /// All done times of the schedule before this one
     #[arg(long, value_name = "TIME", conflicts_with = "slot")]
     pub(crate) below: Option<Slot>,
     #[command(flatten)]

@@ -15,8 +15,8 @@ macro_rules! exit_codes {
             "
 
 Exit codes:
-  0    it is done, or there was nothing to do: the output tells
-  1    it was not as the command expects; the message tells what has changed, and what to do
+  0    the work is done, or there was nothing to do, as the output says
+  1    the state was not as the command expects; the message says what was changed, and what to do
   2    the arguments are wrong, or the action was not confirmed
   3    a server cannot be reached, refuses us, or lacks our tables
   130  interrupted by Ctrl-C (143: by SIGTERM, 129: by SIGHUP)"
@@ -26,7 +26,8 @@ Exit codes:
 
 pub(super) const EXIT_CODES: &str = exit_codes!();
 
-/// A lock service that others use, too: one in this process would have nothing to show.
+/// A lock service that other processes use, too. A lock service in this process would have nothing
+/// to show.
 #[derive(Args, Debug)]
 pub(crate) struct OperatedLock {
     /// Lock service: `postgres://[user[:password]@]HOST[:PORT]/DATABASE`,
@@ -43,7 +44,7 @@ pub(crate) struct OperatedLock {
 #[derive(Args, Debug)]
 pub(crate) struct OperatedStore {
     /// Store: `sqlite:FILE`, `postgres://[user[:password]@]HOST[:PORT]/DATABASE` or `mariadb://..`;
-    /// its tables must exist, none are created here
+    /// its tables must exist, because this command creates none
     #[arg(id = "store", long, value_name = "URL")]
     #[arg(env = "PALISADE_STORE", hide_env_values = true)]
     pub(crate) address: Address,
@@ -52,7 +53,8 @@ pub(crate) struct OperatedStore {
 /// The consent to an action that cannot be undone.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Consent {
-    /// Do it without asking: for scripts. At a terminal you are asked to type the name
+    /// Do not ask for confirmation, in a script; without it, you have to type the name at a
+    /// terminal
     #[arg(long)]
     pub(crate) yes: bool,
 }
@@ -62,19 +64,19 @@ pub(crate) struct Consent {
 pub(crate) enum Migrations {
     /// Print the SQL that creates the tables of a store, for the database's own client.
     ///
-    /// A service does the same by itself when it starts. If you want to read it first, apply it by
-    /// hand: the service then finds nothing to do. For a database that has none of the tables yet:
-    /// in one that has, it fails and changes nothing.
+    /// A service creates the tables by itself when it starts. If you want to read the SQL first,
+    /// apply it by hand: the service then finds nothing to do. The SQL is for a database without
+    /// any of the tables. In a database with tables it fails and changes nothing.
     #[command(after_help = APPLY)]
     Print {
         /// The kind of database
         #[arg(long, value_name = "DATABASE")]
         dialect: DatabaseKind,
     },
-    /// Create the tables of a gateway and of its store, as the role that is to own them.
+    /// Create the tables of a gateway and of its store, as the role that will own them.
     ///
     /// A gateway does the same by itself when it starts, if its role may. If the role of the
-    /// gateway is to own nothing, do this first as the owner, before each new version.
+    /// gateway should own nothing, run this as the owner before you start each new version.
     #[command(after_help = EXIT_CODES)]
     Apply {
         /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE`
@@ -98,8 +100,8 @@ In Postgres and SQLite all of it is one transaction. In MariaDB and MySQL a chan
 cannot be rolled back: if it fails half way, drop the tables that begin with `fenced_` and
 `_fenced_migrations`, and start again.
 
-In Postgres the role that applies it owns the marks; docs/operations/rights.md has the rights that
-applications and operators need then.";
+In Postgres the role that applies the SQL owns the marks; docs/operations/rights.md has the rights
+that applications and operators then need.";
 
 /// A kind of database.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -165,7 +167,7 @@ pub(crate) struct InspectArgs {
 /// The store's name for a lock service.
 #[derive(Args, Debug)]
 pub(crate) struct IssuerName {
-    /// The store's name for the lock service: if there are several of a kind, give each its own
+    /// The store's name for the lock service; if there are several of a kind, give each its own
     /// name [default: its kind, such as redis]
     #[arg(
         id = "issuer",
@@ -185,7 +187,7 @@ pub(crate) struct ForceReleaseArgs {
     pub(crate) issuer: IssuerName,
     #[command(flatten)]
     pub(crate) store: OperatedStore,
-    /// The resource whose holder is to lose its lease
+    /// The resource whose holder should lose its lease
     pub(crate) resource: ResourceName,
     #[command(flatten)]
     pub(crate) consent: Consent,
@@ -203,7 +205,7 @@ pub(crate) struct ForgetMarksArgs {
     pub(crate) issuer: IssuerName,
     #[command(flatten)]
     pub(crate) store: OperatedStore,
-    /// Forget the marks of resources that were not locked for so long (1h or more)
+    /// Forget the marks of resources that were not locked for this time (1h or more)
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = age)]
     pub(crate) older_than: Duration,
     /// Print one JSON object on stdout
@@ -224,24 +226,24 @@ pub(crate) struct ResetArgs {
     pub(crate) store: OperatedStore,
     /// The resource whose mark is set
     pub(crate) resource: Option<ResourceName>,
-    /// Lower the floor of all resources whose marks are forgotten; `forget-marks` tells it
+    /// Lower the floor of all resources whose marks are forgotten; `forget-marks` prints the floor
     #[arg(long, conflicts_with = "raise_to")]
     pub(crate) floor: bool,
-    /// Where the mark is now; if it is elsewhere, nothing is changed. In Postgres
-    /// `SELECT * FROM fenced.high_water('RESOURCE')` tells, elsewhere the table
+    /// The present mark; if it is another one, nothing is changed. In Postgres `SELECT * FROM
+    /// fenced.high_water('RESOURCE')` shows it, in other databases the table
     /// `fenced_high_water_mark`
     #[arg(long, value_name = "TOKEN")]
     pub(crate) expected: FencingToken,
-    /// Raise it to this token: its holder is shut out
+    /// Raise the mark to this token, which shuts out its holder
     #[arg(long, value_name = "TOKEN")]
     pub(crate) raise_to: Option<FencingToken>,
-    /// Lower it to this token: EVERY HOLDER OF A GREATER TOKEN MAY CLAIM AND WRITE AGAIN
+    /// Lower the mark to this token: EVERY HOLDER OF A GREATER TOKEN MAY CLAIM AND WRITE AGAIN
     #[arg(long, value_name = "TOKEN")]
     pub(crate) lower_to: Option<FencingToken>,
     /// The reason, for readers of the store's log of administration
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Reason,
-    /// Raise it even if no lock service could ever issue a greater token
+    /// Raise the mark even if no lock service could ever issue a greater token
     #[arg(long, conflicts_with = "lower_to")]
     pub(crate) even_if_implausible: bool,
     #[command(flatten)]
@@ -259,7 +261,7 @@ Both ways, first to see what would happen:
   palisade migrate --from-issuer new --to redis://old --to-issuer old \\
       --store postgres://ops@db/app
 
-It asks at a terminal; a script adds --yes.
+At a terminal the command asks for confirmation; in a script add --yes.
 
 The names are those under which the services are used: `serve --issuer`, and in Rust
 `LockManagerBuilder::issuer`. Lock services of different kinds have different names by default.
@@ -272,13 +274,13 @@ docs/operations/another-lock-service.md has the whole story.
 /// Arguments for replacing one lock service by another.
 #[derive(Args, Debug)]
 pub(crate) struct MigrateArgs {
-    /// The store's name for the present lock service, which is asked for nothing
+    /// The store's name for the present lock service, which gets no request
     #[arg(long, value_name = "NAME")]
     pub(crate) from_issuer: Issuer,
-    /// The lock service that replaces it: a URL as for --lock of `list`
+    /// The new lock service: a URL as for --lock of `list`
     #[arg(long, value_name = "URL", env = "PALISADE_TO", hide_env_values = true)]
     pub(crate) to: Address,
-    /// The store's name for the new one [default: its kind, such as redis]
+    /// The store's name for the new lock service [default: its kind, such as redis]
     #[arg(long, value_name = "NAME")]
     pub(crate) to_issuer: Option<Issuer>,
     #[command(flatten)]
@@ -290,7 +292,7 @@ pub(crate) struct MigrateArgs {
         default_value = "another lock service takes its place"
     )]
     pub(crate) reason: Reason,
-    /// Say what would be done, and change nothing
+    /// Print what would be done, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]

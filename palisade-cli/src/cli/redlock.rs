@@ -9,26 +9,26 @@ use crate::{address::Address, duration::parse as duration};
 /// Commands about the nodes of a Redlock lock service.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Redlock {
-    /// Show the state of each node. Exit code 1 if fewer than a majority serve.
+    /// Show the state of each node. Exit code 1 if less than a majority of them serve.
     Status(RedlockNodesArgs),
     /// Bring new nodes into service, all of them at once.
     ///
-    /// If all of them serve already, nothing is done; exit code 1 if they do not match the
-    /// arguments. Exit code 1 also if one of them is neither new nor prepared: if it serves, heal
-    /// the others instead. If most have lost their state, empty all of them and provision them
-    /// --above the greatest mark of the stores.
+    /// If all nodes serve already, nothing is done, and the exit code is 1 if they do not match the
+    /// arguments. The exit code is also 1 if a node is neither new nor prepared: if that node
+    /// serves, heal the others instead. If most nodes have lost their state, empty all of them and
+    /// provision them --above the greatest mark of the stores.
     Provision(ProvisionArgs),
-    /// Heal a node that lost its state, or is new among serving nodes.
+    /// Heal a node that has lost its state, or that is new among serving nodes.
     ///
-    /// The data that it still has is deleted, all counters of the other nodes are rebuilt on it,
-    /// and when the longest lease is over it serves as they do; progress is on stderr. It may be
-    /// interrupted and run again. Exit code 1 if the node is retired, or if too few others know
-    /// which tokens were issued.
+    /// Deletes the data that the node still has, and rebuilds all counters of the other nodes on
+    /// it. After the time of the longest lease the node serves as the others do. The progress is
+    /// printed on stderr. The command may be interrupted and run again. Exit code 1 if the node is
+    /// retired, or if too few other nodes know which tokens were issued.
     Heal(RedlockNodeArgs),
-    /// Take a node out of service for good.
+    /// Take a node out of service permanently.
     ///
-    /// To replace it: retire it, heal the new node under a URL that names it instead, and then give
-    /// that URL to the clients.
+    /// To replace a node, retire it. Then heal the new node under a URL that names the new node in
+    /// its place, and give that URL to the clients.
     Retire(RedlockNodeArgs),
 }
 
@@ -49,10 +49,10 @@ pub(crate) struct RedlockNodesArgs {
 pub(crate) struct ProvisionArgs {
     #[command(flatten)]
     pub(crate) nodes: RedlockNodesArgs,
-    /// The longest lease that may be asked for, and how long a healed node grants none
+    /// The longest lease that clients may ask for; a healed node grants no lease for this time
     #[arg(long, default_value = "60s", value_parser = ttl, value_name = "DURATION")]
     pub(crate) longest_ttl: Ttl,
-    /// The greatest token that any store has seen, if these nodes or others have issued tokens
+    /// The greatest token that any store has seen, if these or other nodes have issued tokens
     /// before
     #[arg(long, value_name = "TOKEN")]
     pub(crate) above: Option<FencingToken>,

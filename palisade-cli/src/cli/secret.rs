@@ -1,6 +1,5 @@
 //! Values that may be secrets: all users of a machine can see the arguments of its processes, and
-//! many can see an environment. So such a value can be in a file, whatever the command and the
-//! option.
+//! many can see an environment. So every option of every command can have such a value in a file.
 
 use std::{convert::Infallible, ffi::OsStr, fs, marker::PhantomData, path::Path, str::FromStr};
 
@@ -17,16 +16,16 @@ macro_rules! secrets {
     () => {
         "\
 Secrets:
-  For a URL or a token, @FILE stands for what is in the file, in the environment, too. A variable
-  that is empty counts as unset."
+  In place of a URL or a token, write @FILE for the content of the file, also in the environment. An
+  empty variable counts as unset."
     };
 }
 pub(super) use secrets;
 
-/// Reads a `T`, or the name of its file behind an `@`. Complaints do not repeat the argument,
-/// because it may be a secret that begins with `@`.
+/// Reads a `T`, or the name of its file behind an `@`. Errors do not repeat the argument, because
+/// it may be a secret that begins with `@`.
 #[derive(Debug)]
-#[expect(unnameable_types, reason = "what `Address` is read by")]
+#[expect(unnameable_types, reason = "the parser of `Address`")]
 pub struct SecretParser<T>(PhantomData<fn() -> T>);
 
 impl<T> SecretParser<T> {
@@ -66,7 +65,7 @@ fn given(value: &OsStr) -> Result<String, String> {
     };
     let read = fs::read_to_string(path);
     let text = read.map_err(|error| format!("the file that it names behind the @: {error}"))?;
-    // There is no log yet.
+    // This goes to stderr, because there is no log yet.
     if let Some(warning) = private_file::warning(Path::new(path)) {
         Console::Stderr.line(format!("palisade: {warning}"));
     }

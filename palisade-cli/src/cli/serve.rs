@@ -17,8 +17,8 @@ use crate::{address::Address, duration::within, telemetry::LogFormat};
 pub const NOTES: &str = concat!(
     "\
 Settings:
-  Every option can also stand in the environment; the names are above. A flag goes before the
-  environment, that before the default.
+  Every option can also be set in the environment; the names are above. An option of the command
+  line overrides the environment, and the environment overrides the default.
 
 ",
     secrets!(),
@@ -28,7 +28,8 @@ Several gateways over one Redis and one Postgres are one service if they have th
 --signing-keys (`palisade signing-key` makes one) and --audience.
 
 Signals:
-  SIGTERM, Ctrl-C  finish what is under way, send away who waits for a lease, end; again: at once
+  SIGTERM, Ctrl-C  finish requests under way, refuse those that wait for a lease, and end; if sent
+                   again: end at once
   SIGHUP           read the signing keys again; without --signing-keys as SIGTERM
 
 Exit codes:
@@ -44,8 +45,8 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub(crate) lock: Lock,
     /// Store: `sqlite:FILE`, `postgres://[user[:password]@]HOST[:PORT]/DATABASE`, or the same with
-    /// `mysql` or `mariadb` [default: a SQLite file in the user's folder
-    /// of data, with the key that signs tokens beside it]
+    /// `mysql` or `mariadb` [default: a SQLite file in the user's data folder, with the key that
+    /// signs tokens beside it]
     #[arg(id = "store", long = "store", value_name = "URL")]
     #[arg(env = "PALISADE_STORE", hide_env_values = true)]
     pub store: Option<Address>,
@@ -53,42 +54,42 @@ pub struct ServeArgs {
     pub(crate) issuer: IssuerName,
     #[command(flatten)]
     pub(crate) signing: SigningArgs,
-    /// Address to listen on; port 0 picks a free port [default: 127.0.0.1:8080, or another port
-    /// there if that is taken]
+    /// Address to listen on; port 0 picks a free port [default: 127.0.0.1:8080, or another port if
+    /// 8080 is taken]
     #[arg(long, value_name = "IP:PORT", env = "PALISADE_ADDR")]
     #[arg(value_parser = address_to_listen_on)]
     pub addr: Option<SocketAddr>,
-    /// Names with commas between them under which the gateway may be asked, such as that of a proxy
-    /// in front of it that passes `Host` on; it refuses all others but localhost, 127.0.0.1 and
-    /// ::1, except for /healthz and /readyz on an address that is not loopback [default: on a
-    /// loopback address no others, elsewhere any name]
+    /// Names, with commas between them, under which the gateway answers, such as the name of a
+    /// proxy that passes `Host` on; the gateway also answers under localhost, 127.0.0.1 and ::1,
+    /// and refuses all other names, except for /healthz and /readyz on an address that is not
+    /// loopback [default: on a loopback address no further names, on another address any name]
     #[arg(long, value_name = "NAMES", env = "PALISADE_ALLOWED_HOSTS")]
     #[arg(default_value = "", hide_default_value = true)]
     pub(crate) allowed_hosts: HostNames,
-    /// How long a request may take to arrive, and again to be served, not counting the wait for a
-    /// lease (100ms to 5m); a write that takes longer is answered with 504 and still runs to its
-    /// end
+    /// How long a request may take to arrive, and then how long its service may take without the
+    /// wait for a lease (100ms to 5m); a write that takes longer is answered with 504 and still
+    /// runs to its end
     #[arg(long, value_name = "DURATION", env = "PALISADE_REQUEST_TIMEOUT")]
     #[arg(default_value = "15s", value_parser = request_timeout)]
     pub(crate) request_timeout: Duration,
-    /// How many requests may wait for a lease at the same time; any more are answered with 503
+    /// How many requests may wait for a lease at the same time; further ones are answered with 503
     #[arg(long, value_name = "N", env = "PALISADE_MAX_WAITING")]
     #[arg(default_value_t = Limits::default().waiting)]
     #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(0..=100_000))]
     pub(crate) max_waiting: usize,
-    /// How many connections may be open at the same time; any more wait until another is closed;
-    /// those without a request are closed after 15 s
+    /// How many connections may be open at the same time; further ones wait until one is closed; a
+    /// connection without a request is closed after 15 s
     #[arg(long, value_name = "N", env = "PALISADE_MAX_CONNECTIONS")]
     #[arg(default_value_t = Limits::default().connections)]
     #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
     pub(crate) max_connections: usize,
-    /// How long a connection may be idle, the head of a request may take to arrive, and a client
-    /// may take nothing of its answer; for tests
+    /// How long a connection may be idle, how long the head of a request may take to arrive, and
+    /// how long a client may read nothing of its answer; for tests
     #[arg(long, hide = true, value_name = "DURATION", default_value = "15s")]
     #[arg(value_parser = request_timeout)]
     pub(crate) silence: Duration,
     /// The token that operators send as `Authorization: Bearer TOKEN` to /v1/admin: at least 16
-    /// visible ASCII characters, 8 of them different [default: there is nothing at /v1/admin]
+    /// visible ASCII characters, 8 of them different [default: /v1/admin does not exist]
     #[arg(
         long,
         value_name = "TOKEN",
@@ -97,8 +98,8 @@ pub struct ServeArgs {
         value_parser = SecretParser::<AdminToken>::new()
     )]
     pub(crate) admin_token: Option<AdminToken>,
-    /// Forget the marks of resources that were not locked for so long (1h or more), or `never`; the
-    /// role of the gateway has to be that which owns the tables, or be granted the functions
+    /// Forget the marks of resources that were not locked for this time (1h or more), or `never`;
+    /// the role of the gateway has to own the tables, or needs the right to call the functions
     #[arg(long, value_name = "DURATION", env = "PALISADE_FORGET_AFTER")]
     #[arg(default_value = "24h", value_parser = forget_after)]
     pub(crate) forget_after: ForgetAfter,
@@ -106,14 +107,15 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILTER", env = "RUST_LOG")]
     #[arg(default_value = "info,sqlx=warn")]
     pub log: String,
-    /// Format of the log: for people, or one JSON object per line
+    /// Format of the log: text for people, or one JSON object per line
     #[arg(long, value_name = "FORMAT", env = "PALISADE_LOG_FORMAT")]
     #[arg(default_value = "text")]
     pub log_format: LogFormat,
 }
 
 impl ServeArgs {
-    /// Whether these settings tell of a proxy in front of the gateway, or of operators.
+    /// Whether these settings show that there is a proxy in front of the gateway, or that there are
+    /// operators.
     #[must_use]
     pub fn has_neighbours(&self) -> bool {
         !self.allowed_hosts.is_empty() || self.admin_token.is_some()
@@ -123,12 +125,12 @@ impl ServeArgs {
 /// Arguments for the signing of tokens.
 #[derive(Args, Debug)]
 pub(crate) struct SigningArgs {
-    /// File of keys that sign tokens, one `ID SECRET` per line; the first one signs, all are
-    /// accepted; SIGHUP has it read again [default: without --store and --lock a key beside the
-    /// store, otherwise a key that ends with the process]
+    /// File of keys that sign tokens, one `ID SECRET` per line; the first key signs, all keys are
+    /// accepted; on SIGHUP the file is read again [default: without --store and --lock a key beside
+    /// the store, otherwise a key that is lost when the process ends]
     #[arg(long, value_name = "FILE", env = "PALISADE_SIGNING_KEYS")]
     pub(crate) signing_keys: Option<PathBuf>,
-    /// The service that tokens are for; tokens for another service are not accepted
+    /// The service for which tokens are signed; tokens for another service are not accepted
     #[arg(long, value_name = "NAME", env = "PALISADE_AUDIENCE")]
     #[arg(default_value = "palisade")]
     pub(crate) audience: Audience,
@@ -149,7 +151,7 @@ fn address_to_listen_on(text: &str) -> Result<SocketAddr, String> {
     address.map_err(|_| "an IP address and a port, such as 127.0.0.1:8080 or [::1]:8080".to_owned())
 }
 
-/// When idle marks are forgotten; `None` is never.
+/// The age at which idle marks are forgotten; `None` is never.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ForgetAfter(pub(crate) Option<Duration>);
 

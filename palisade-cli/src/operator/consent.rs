@@ -3,7 +3,7 @@ use std::io::{self, IsTerminal};
 use crate::{cli::Consent, console::Console, failure::Failure};
 
 /// Asks the person at the terminal to type a name before an action that cannot be undone. A script
-/// says `--yes`.
+/// uses `--yes`.
 ///
 /// # Errors
 /// [`Failure::Usage`] if something else is typed, or there is no terminal to ask at.

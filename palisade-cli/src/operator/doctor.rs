@@ -1,4 +1,5 @@
-//! `doctor`: whether a lock service and a store are fit for each other, and what to change.
+//! `doctor`: checks whether a lock service and a store can be used together, and says what to
+//! change.
 
 mod database;
 mod findings;
@@ -10,7 +11,8 @@ use self::{findings::Findings, lock_service::examine_lock};
 use super::store::{Operated, on_any, open};
 use crate::{address::Address, cli::DoctorArgs, failure::Failure};
 
-/// Examines both, and prints the findings. Writes nothing but a lease that it releases.
+/// Examines lock service and store, and prints the findings. Writes nothing but a lease, which it
+/// releases.
 ///
 /// # Errors
 /// [`Failure::NotAsTold`] if something has to be changed, [`Failure::Refused`] if one of them
@@ -40,8 +42,8 @@ pub(crate) async fn doctor(args: DoctorArgs, heard: Heard) -> Result<(), Failure
     findings.conclude(args.json)
 }
 
-/// The store, or a finding that says why it cannot be opened. A mistake in the arguments is no
-/// finding.
+/// Opens the store, or adds a finding that says why it cannot be opened. A mistake in the arguments
+/// is an error and no finding.
 async fn opened(findings: &mut Findings, address: &Address) -> Result<Option<Operated>, Failure> {
     match open(address).await {
         Ok(store) => Ok(Some(store)),

@@ -1,4 +1,4 @@
-//! Forgetting the marks of idle resources, and the floor that takes their place.
+//! Forgets the marks of idle resources, and lowers the floor that replaces them.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ fn failed(error: AdminError) -> Failure {
 pub(super) async fn lower_floor(args: ResetArgs) -> Result<(), Failure> {
     let Some(to) = args.lower_to else {
         return Err(Failure::Usage(
-            "a floor is only lowered: say --lower-to".to_owned(),
+            "a floor can only be lowered: use --lower-to".to_owned(),
         ));
     };
     let order = LowerFloor::new(args.expected, Some(to), args.reason).map_err(wrong_way)?;

@@ -1,4 +1,4 @@
-//! Commands to look at jobs, and to have a slot run again.
+//! Commands that show jobs, and that let a slot run again.
 
 use std::{
     collections::HashSet,
@@ -29,7 +29,7 @@ use crate::{
 /// How long to wait for the process that runs the job.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// So many slots are read at once.
+/// The number of slots that one query reads.
 const PAGE: u32 = 500;
 
 pub(crate) async fn jobs(command: Jobs) -> Result<(), Failure> {
@@ -85,7 +85,7 @@ async fn forget(args: ForgetArgs) -> Result<(), Failure> {
             (Some(slot), _) => {
                 let forgotten = jobs.forget_job(job, slot, WAIT).await;
                 if !forgotten.map_err(|error| failed(&error))? {
-                    let why = format!("nothing is known of {job} {slot}");
+                    let why = format!("the store does not know {job} {slot}");
                     return Err(Failure::NotAsTold(why));
                 }
                 let told = format!("{job} {slot} can run again");
@@ -111,8 +111,8 @@ async fn forget(args: ForgetArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says which times are forgotten and, if these are fewer than were asked for, which time is in the
-/// way.
+/// The text about the forgotten times. If fewer times are forgotten than requested, the text names
+/// the time at which the forgetting stopped.
 fn forgotten(job: &str, asked: &str, below: &str, state: &SlotState) -> (Value, String) {
     let stopped_by = match state.standing {
         _ if below >= asked => None,
@@ -133,7 +133,7 @@ async fn lock_service(of: &JobsOf) -> Result<LockManager, Failure> {
     let store = &of.store.address;
     let database = Some(store).filter(|store| store.is_database_server());
     let Some(address) = of.lock.as_ref().or(database) else {
-        let why = "say with --lock which lock service the programs that run the job use";
+        let why = "name with --lock the lock service of the programs that run the job";
         return Err(Failure::Usage(why.to_owned()));
     };
     locks::connect("lock", address, of.issuer.name.as_ref()).await
@@ -147,7 +147,7 @@ async fn all<DB: Dialect>(store: &FencedStore<DB>) -> Result<Vec<JobSlot>, Failu
         let known = all.len();
         let place = |slot: &JobSlot| (slot.job.clone(), slot.slot.clone());
         all.extend(page.into_iter().filter(|slot| seen.insert(place(slot))));
-        // Names that are none of ours may have another order in the database.
+        // Names that this program has not written may have another order in the database.
         if all.len() == known {
             return Ok(all);
         }
@@ -203,7 +203,8 @@ fn in_words(job: &str, slot: &str, state: &SlotState) -> String {
     format!("{} {}: {standing}{steps}{failed}", line(job), line(slot))
 }
 
-/// A text that others may have written, as a part of one line: it moves no cursor.
+/// A text that others may have written, as a part of one line, without control characters that
+/// could move the cursor.
 fn line(text: &str) -> String {
     let shown = |character: char| match character {
         '"' | '\'' | '\\' => format!("{character}"),
@@ -219,7 +220,7 @@ fn since_1970(time: SystemTime) -> u64 {
 fn failed(error: &FencedLockError) -> Failure {
     match error {
         FencedLockError::Lock(error) if error.kind() == ErrorKind::WaitTimeout => {
-            let why = format!("somebody is running the job, try again: {error}");
+            let why = format!("another process is running the job, try again: {error}");
             Failure::NotAsTold(why)
         }
         FencedLockError::Lock(error) if error.kind() == ErrorKind::InvalidInput => {

@@ -1,4 +1,4 @@
-//! Commands to look at a lock service, and to end the lease of a holder that hangs.
+//! Commands that show a lock service, and that end the lease of a holder that hangs.
 
 use fenced_store::{Dialect, FencedLockError, FencedLocks, FencedStore};
 use lock_core::{
@@ -23,7 +23,7 @@ use crate::{
     open, sqlite_file,
 };
 
-/// Connects to a lock service that others use, too.
+/// Connects to a lock service that other processes use, too.
 pub(super) async fn connect(
     option: &'static str,
     address: &Address,
@@ -31,11 +31,11 @@ pub(super) async fn connect(
 ) -> Result<LockManager, Failure> {
     if address.is_memory() {
         return Err(Failure::Usage(format!(
-            "--{option} memory: is of this process alone; say which one the service uses"
+            "--{option} memory: is in this process alone; name the lock service of the service"
         )));
     }
     if address.scheme() == "sqlite" {
-        // The lock service would make a file that is missing, and so hide a wrong name.
+        // The lock service would create a missing file, which would hide a wrong name.
         let url = address.secret().split('?').next().unwrap_or_default();
         let options: Result<SqliteConnectOptions, _> = url.parse();
         options.map_or(Ok(()), |options| sqlite_file::exists(&options, address))?;
@@ -43,7 +43,7 @@ pub(super) async fn connect(
     open::lock_service(option, address, issuer, InitialToken::default()).await
 }
 
-/// Prints everything that is held or waited for.
+/// Prints all resources with a holder or waiters.
 pub(crate) async fn list(args: ListArgs) -> Result<(), Failure> {
     let locks = connect("lock", &args.lock.address, None).await?;
     let listed = locks.list().await.map_err(|error| lost(&error))?;
@@ -184,7 +184,7 @@ fn in_words(resource: &ResourceName, inspection: &Inspection) -> String {
 
 fn lost(error: &lock_core::Error) -> Failure {
     match error.kind() {
-        // The service is there, but does not support that.
+        // The service works, but does not support this.
         ErrorKind::Unsupported => Failure::Usage(error.to_string()),
         _ => Failure::ServerLost(error.to_string()),
     }

@@ -30,7 +30,7 @@ pub(crate) async fn migrate(args: MigrateArgs) -> Result<(), Failure> {
         result = work => result,
         interrupt = interrupts.next() => Err(Failure::Stopped {
             interrupt,
-            then: "what was done stays; run it again to finish, or the other way round to turn \
+            then: "completed steps stay; run it again to finish, or in the other direction to turn \
                    back",
         }),
     }
@@ -121,7 +121,7 @@ fn done_as_json(order: &Handover, done: &HandedOver) -> Value {
 fn done_in_words(order: &Handover, done: &HandedOver) -> String {
     format!(
         "the store takes tokens of \"{}\"; marks sealed: {}, which take tokens from {} up\nstop \
-         the clients of {}: it goes on granting leases, and the store takes none of them",
+         the clients of {}: it goes on granting leases, but the store accepts none of them",
         order.to(),
         done.sealed,
         done.floor,
@@ -129,7 +129,7 @@ fn done_in_words(order: &Handover, done: &HandedOver) -> String {
     )
 }
 
-/// Includes the source of the error, which says what to do about it.
+/// Includes the source of the error, which says what to do.
 fn failed(error: HandoverError) -> Failure {
     let (done, told) = (error.to_string(), with_sources(&error));
     match error {

@@ -30,7 +30,7 @@ pub(crate) async fn redlock(command: Redlock) -> Result<(), Failure> {
         Redlock::Provision(args) => provision(args).await,
         Redlock::Heal(args) => heal(args).await,
         Redlock::Retire(args) => {
-            let what = format!("{} is out of service from now on, FOR GOOD.", args.node);
+            let what = format!("{} is out of service from now on, PERMANENTLY.", args.node);
             let nodes = agreed(&args, what).await?;
             nodes.retire(&args.node).await.map_err(failed)?;
             tell(&nodes, args.nodes.json).await;
@@ -66,11 +66,11 @@ async fn heal(args: RedlockNodeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints a line on stderr: the progress of healing a node, and what it waits for.
+/// Prints a line on stderr about the progress of the healing of a node.
 fn show(progress: HealProgress, as_json: bool) {
     let (words, object) = match progress {
         HealProgress::Counters { seen, made, .. } => (
-            format!("{seen} counters looked at, {made} made anew"),
+            format!("{seen} counters read, {made} rebuilt"),
             json!({ "counters_seen": seen, "counters_made": made }),
         ),
         HealProgress::Quiet(left) => (
@@ -96,7 +96,8 @@ fn open(args: &RedlockNodesArgs) -> Result<RedlockNodes, Failure> {
     RedlockNodes::new(args.address.secret(), Arc::new(TokioRuntime)).map_err(failed)
 }
 
-/// Prints the state of the nodes. Returns how many serve, and how many there are.
+/// Prints the state of the nodes. Returns the number of nodes that serve, and the number of all
+/// nodes.
 async fn tell(nodes: &RedlockNodes, as_json: bool) -> (usize, usize) {
     let status = nodes.status().await;
     let serving = status.iter().filter(|node| node.state.serves()).count();

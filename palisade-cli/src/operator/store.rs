@@ -8,14 +8,14 @@ use crate::{
     sqlite_file,
 };
 
-/// A store that operators work on. It already has its tables.
+/// The store for a command of an operator. It already has its tables.
 pub(super) enum Operated {
     Postgres(PgFencedStore),
     Sqlite(SqliteFencedStore),
     MySql(MySqlFencedStore),
 }
 
-/// The same for each kind of database.
+/// Does the same with the store of any kind of database.
 macro_rules! on_any {
     ($operated:expr, $store:ident => $do:expr) => {
         match $operated {
@@ -27,8 +27,8 @@ macro_rules! on_any {
 }
 pub(super) use on_any;
 
-/// Opens the store at the address, and creates nothing there: a role of operators may not, and a
-/// database whose name is misspelt has no marks.
+/// Opens the store at the address. Creates nothing there, because a role of operators may not, and
+/// because a database with a misspelt name has no marks.
 ///
 /// # Errors
 /// [`Failure::Usage`] if the address is invalid, [`Failure::Missing`] if there is no such file,

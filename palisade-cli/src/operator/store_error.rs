@@ -4,13 +4,13 @@ use fenced_store::FenceError;
 
 use crate::failure::{Failure, with_sources};
 
-/// Includes the message of the database: to an operator it is no secret, and it may name a missing
-/// right.
+/// Includes the message of the database, because it is no secret for an operator, and may name a
+/// missing right.
 pub(super) fn of_store(error: &FenceError) -> Failure {
     told(with_sources(error), error)
 }
 
-/// The same for a command that was done in part: `done` says how far it came, and what to do.
+/// The failure of a command that was done in part. `done` says which part, and what to do.
 pub(super) fn half_way(done: &str, error: &FenceError) -> Failure {
     told(format!("{done}: {}", with_sources(error)), error)
 }

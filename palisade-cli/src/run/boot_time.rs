@@ -19,13 +19,14 @@ impl BootTime {
         ))
     }
 
-    /// A moment of a lease. It is never later than that, because its clock is read first.
+    /// A moment of a lease. The result is never later than that moment, because the boot clock is
+    /// read first.
     pub(crate) fn of(moment: Moment, runtime: &dyn Runtime) -> Self {
         let now = Self::now();
         now + moment.since(runtime.now())
     }
 
-    /// A moment that is so long after the start of the machine.
+    /// The moment at this time after the start of the machine.
     pub(crate) const fn after_start(time: Duration) -> Self {
         Self(time)
     }
@@ -34,7 +35,7 @@ impl BootTime {
         self.0
     }
 
-    /// The time from an earlier moment to this one; zero if it is later.
+    /// The time from an earlier moment to this one; zero if that moment is later.
     pub(crate) const fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }

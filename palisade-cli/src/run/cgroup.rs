@@ -1,5 +1,5 @@
-//! A control group of its own for the command, where this process may make one: processes that
-//! leave the process group, as daemons do, cannot leave it.
+//! A control group of its own for the command, if this process may make one. A process that leaves
+//! the process group, as a daemon does, cannot leave the control group.
 
 use std::{
     fs, io,
@@ -8,13 +8,14 @@ use std::{
 
 use rustix::process::Pid;
 
-/// A folder of cgroup v2. Guardian and supervisor name it alike, so that either can remove it.
+/// A folder of cgroup v2. Guardian and supervisor know it by the same name, so that each of them
+/// can remove it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cgroup(PathBuf);
 
 impl Cgroup {
-    /// That of the command of a guardian, inside the cgroup of this process. `None` if there is no
-    /// cgroup v2.
+    /// The cgroup for the command of a guardian, inside the cgroup of this process. `None` if there
+    /// is no cgroup v2.
     pub(super) fn of(guardian: Pid) -> Option<Self> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -22,8 +23,8 @@ impl Cgroup {
         Some(Self(folder(&own, &mounts)?.join(name)))
     }
 
-    /// Makes it, with this process in it. It stays as it is if this process may not do that, or if
-    /// its processes could not be killed (before Linux 5.14).
+    /// Makes the cgroup, with this process in it. Does nothing if this process may not make it, or
+    /// if the processes of a cgroup cannot be killed at once (before Linux 5.14).
     pub(super) fn make_for(&self, process: Pid) {
         self.remove_abandoned();
         let made = fs::create_dir(&self.0);
@@ -37,7 +38,7 @@ impl Cgroup {
         }
     }
 
-    /// Removes those whose guardian and supervisor were both killed at once.
+    /// Removes cgroups whose guardian and supervisor were killed at the same time.
     fn remove_abandoned(&self) {
         let Some(prefix) = prefix() else {
             return;
@@ -53,34 +54,34 @@ impl Cgroup {
         }
     }
 
-    /// Puts a process into it. The processes that it starts are in it, too.
+    /// Puts a process into the cgroup. Processes that it starts are in the cgroup, too.
     fn add(&self, process: Pid) -> io::Result<()> {
         let number = process.as_raw_nonzero().to_string();
         fs::write(self.0.join("cgroup.procs"), number)
     }
 
-    /// Its processes.
+    /// The processes in the cgroup.
     pub(super) fn processes(&self) -> Vec<Pid> {
         let list = fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
         let numbers = list.lines().filter_map(|line| line.parse().ok());
         numbers.filter_map(Pid::from_raw).collect()
     }
 
-    /// Kills all of its processes at once, also those that are just being started.
+    /// Kills all processes of the cgroup at once, also processes that are just being started.
     pub(super) fn kill(&self) {
-        // If it is gone, its processes are, too.
+        // If the cgroup is gone, its processes are gone, too.
         let _gone = fs::write(self.0.join("cgroup.kill"), "1");
     }
 
     /// Removes the folder, which has to be empty.
     pub(super) fn remove(&self) {
-        // The other process may have done it.
+        // The other process may have removed it.
         let _removed = fs::remove_dir(&self.0);
     }
 }
 
-/// The name of the folder, in front of the number of the guardian. It has the number of a
-/// namespace, because several containers may share the folders of cgroups.
+/// The part of the name of the folder before the number of the guardian. It contains the number of
+/// a namespace, because several containers may share the folders of cgroups.
 fn prefix() -> Option<String> {
     let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
     let number = namespace

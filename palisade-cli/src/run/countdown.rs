@@ -1,11 +1,11 @@
-//! The decision when a command has to end. Supervisor and guardian have one each, and neither needs
-//! the other for it.
+//! Decides when a command has to end. Supervisor and guardian have a countdown each, and neither
+//! needs the other one to decide.
 
 use std::time::Duration;
 
 use super::boot_time::BootTime;
 
-/// How long before the end of the lease the signals are sent.
+/// The times before the end of the lease at which the signals are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Margins {
     /// From SIGTERM to SIGKILL.
@@ -21,10 +21,10 @@ pub(crate) enum Due {
     Kill,
 }
 
-/// The end of a command, unless it is put off.
+/// The end of a command, unless the end is postponed.
 ///
-/// Each renewal puts it off, once *both* processes know of it: so either of them can end the
-/// command in time when the other one does not answer.
+/// Each renewal postpones the end, but only when *both* processes know of the renewal. So each
+/// process can end the command in time if the other one does not answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Countdown {
     margins: Margins,
@@ -35,7 +35,7 @@ pub(crate) struct Countdown {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
     Running,
-    /// It is to end, and this signal is the next one.
+    /// The command has to end, and this signal is the next one.
     Ending {
         next: Due,
         kill_at: BootTime,
@@ -44,13 +44,15 @@ enum Stage {
 }
 
 impl Margins {
-    /// A host that is busy has a tenth of the ttl, at most 1 s, to deliver a SIGKILL.
+    /// The margins for this ttl. A busy host has a tenth of the ttl, at most 1 s, to deliver a
+    /// SIGKILL.
     pub(crate) fn new(ttl: Duration, grace: Duration) -> Self {
         let kill = std::cmp::min(Duration::from_secs(1), ttl / 10);
         Self { grace, kill }
     }
 
-    /// Those of the guardian, which is the second to act: a supervisor that answers knows more.
+    /// The margins of the guardian. It acts after the supervisor, because a supervisor that answers
+    /// knows more.
     pub(crate) fn of_guardian(self) -> Self {
         Self {
             kill: self.kill / 2,
@@ -60,7 +62,7 @@ impl Margins {
 }
 
 impl Countdown {
-    /// With the deadline of a lease.
+    /// A countdown to the deadline of a lease.
     pub(crate) const fn new(margins: Margins, deadline: BootTime) -> Self {
         Self {
             margins,
@@ -69,7 +71,8 @@ impl Countdown {
         }
     }
 
-    /// Both processes know that the lease lasts until then. A command that is ending already ends.
+    /// Notes that both processes know the new deadline of the lease. If the end of the command has
+    /// begun, it goes on.
     pub(crate) fn confirm(&mut self, deadline: BootTime) {
         if self.stage == Stage::Running {
             self.deadline = std::cmp::max(self.deadline, deadline);
@@ -81,7 +84,8 @@ impl Countdown {
         self.end_within(now, self.margins.grace);
     }
 
-    /// The same after the lease was lost: there is no time to wait for.
+    /// Begins the end after the lease was lost, with a short grace, because another holder may have
+    /// the lease.
     pub(crate) fn end_of_lost(&mut self, now: BootTime) {
         self.end_within(now, self.margins.kill);
     }
@@ -104,7 +108,7 @@ impl Countdown {
         };
     }
 
-    /// The signal that is due now; each is due once.
+    /// The signal that is due now. Each signal is due once.
     pub(crate) fn due(&mut self, now: BootTime) -> Option<Due> {
         if self.next() > now {
             return None;
@@ -126,7 +130,7 @@ impl Countdown {
         Some(due)
     }
 
-    /// When the next signal is due; after SIGKILL there is none.
+    /// The moment of the next signal. After SIGKILL there is none.
     pub(crate) fn next(&self) -> BootTime {
         let margins = self.margins;
         match self.stage {
@@ -143,7 +147,7 @@ impl Countdown {
         }
     }
 
-    /// Whether the command is to end.
+    /// Whether the end of the command has begun.
     pub(crate) fn is_ending(&self) -> bool {
         self.stage != Stage::Running
     }
@@ -162,7 +166,7 @@ mod tests {
         BootTime::after_start(Duration::from_secs(seconds))
     }
 
-    /// Of a ttl of 30 s and a grace of 5 s: SIGKILL is due a second before the end.
+    /// A countdown for a ttl of 30 s and a grace of 5 s: SIGKILL is due a second before the end.
     fn until(deadline: u64) -> Countdown {
         let margins = Margins::new(Duration::from_secs(30), Duration::from_secs(5));
         Countdown::new(margins, second(deadline))
@@ -193,8 +197,8 @@ mod tests {
         assert_eq!(countdown.due(second(39)), Some(Due::Kill));
     }
 
-    /// Catches: a process that was stopped and gives the command a grace that the lease does not
-    /// have.
+    /// Catches: a process that was stopped, and then gives the command more grace than the lease
+    /// has left.
     #[test]
     fn a_late_look_leaves_no_grace() {
         assert_eq!(until(30).due(second(29)), Some(Due::Kill));

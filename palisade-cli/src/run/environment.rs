@@ -1,4 +1,4 @@
-//! The variables by which the command knows its lease.
+//! The variables that describe the lease to the command.
 
 use fenced_http::{FencingHeader, signed::SigningKey};
 use fenced_jobs::Slot;
@@ -19,7 +19,7 @@ pub(super) fn of(
     let mut environment = vec![
         ("FENCING_TOKEN", sequencer.token().to_string()),
         ("FENCING_RESOURCE", sequencer.resource().to_string()),
-        // As databases take it.
+        // This is the form in which databases take the holder.
         ("FENCING_HOLDER", sequencer.holder().digest()),
         ("FENCING_ISSUER", sequencer.issuer().to_string()),
         ("FENCING_HEADER", header(sequencer, key)?),
@@ -28,7 +28,7 @@ pub(super) fn of(
     Ok(environment)
 }
 
-/// The whole header, as `curl --header` takes it.
+/// The whole header, in the form for `curl --header`.
 fn header(sequencer: &Sequencer, key: Option<&SigningKey>) -> Result<String, Failure> {
     let header = FencingHeader::new(sequencer);
     let value = match key {

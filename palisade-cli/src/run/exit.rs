@@ -1,4 +1,5 @@
-//! The exit codes that are not those of the command. They are in `--help`, too.
+//! The exit codes of `run` itself, if it does not pass on the code of the command. `--help` has
+//! them, too.
 
 use std::io;
 
@@ -8,12 +9,12 @@ use crate::failure::Failure;
 pub(super) const UNAVAILABLE: u8 = 69;
 /// Try again later: `EX_TEMPFAIL` of sysexits.h.
 pub(super) const HELD: u8 = 75;
-/// Its time was over, as timeout(1) says it.
+/// The lease was lost. timeout(1) has the same code for a command whose time was over.
 pub(super) const LOST: u8 = 124;
-/// We have failed ourselves, as env(1) and timeout(1) say it.
+/// This program itself has failed. env(1) and timeout(1) have the same code.
 pub(super) const MACHINE: u8 = 125;
 
-/// A command that could not be executed, as shells say it.
+/// A command that could not be executed, with the codes of shells.
 pub(super) fn not_executed(error: &io::Error) -> u8 {
     match error.kind() {
         io::ErrorKind::NotFound => 127,
@@ -21,7 +22,7 @@ pub(super) fn not_executed(error: &io::Error) -> u8 {
     }
 }
 
-/// A process that a signal has ended, as shells say it.
+/// A process that a signal has ended, with the code of shells.
 pub(super) fn by_signal(signal: i32) -> u8 {
     u8::try_from(signal).map_or(u8::MAX, |signal| 128_u8.saturating_add(signal))
 }

@@ -1,35 +1,36 @@
-//! How a command can end.
+//! The ways in which a command can end.
 
 use rustix::process::WaitIdStatus;
 
 /// The end of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// There was no lease for it.
+    /// The command got no lease.
     NoLease,
-    /// This signal stopped it while it waited for its lease. `None`: the guardian has ended.
+    /// This signal ended the wait for the lease. `None`: the guardian has ended.
     Stopped(Option<i32>),
-    /// The system did not execute it: the number of its error.
+    /// The system did not execute the command: the number of the error.
     NotExecuted(i32),
-    /// It has ended by itself, or by a signal of others.
+    /// The command has ended by itself, or by a signal of another process.
     Ended(Exit),
-    /// We have ended it.
+    /// This program has ended the command.
     Lost(Cause),
 }
 
-/// How a process has ended.
+/// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
     Code(i32),
     Signal(i32),
 }
 
-/// Why the command was ended.
+/// The reason why the command was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
     /// The lease was not renewed in time, or the guardian has not confirmed it.
     NotRenewed,
-    /// The lock service says so: it was released by force, or the service has lost it.
+    /// The lock service has reported the loss: the lease was released by force, or the service has
+    /// lost it.
     Lost,
     /// The guardian has ended.
     GuardianGone,

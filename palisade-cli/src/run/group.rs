@@ -7,13 +7,15 @@ use rustix::{
 
 use super::cgroup::Cgroup;
 
-/// A group may have more processes than this one may have files open.
+/// The most processes that are watched at once. A group may have more processes than this process
+/// may have open files.
 const WATCHED_AT_ONCE: usize = 64;
 
 /// The processes of the command.
 ///
-/// The number of the group stays theirs until the leader is reaped, so a signal cannot reach
-/// others. No process of ours reaps the leader before both have forgotten the group.
+/// The system does not use the number of the group again until the leader is reaped, so a signal
+/// cannot reach other processes. No process of ours reaps the leader before guardian and supervisor
+/// have both forgotten the group.
 #[derive(Debug)]
 pub(super) struct Group {
     leader: Pid,
@@ -37,13 +39,13 @@ impl Group {
         }
     }
 
-    /// Asks all of them to end, also those that are stopped.
+    /// Asks all processes to end, also those that are stopped.
     pub(super) fn terminate(&self) {
         self.signal(Signal::TERM);
         self.signal(Signal::CONT);
     }
 
-    /// Ends all of them.
+    /// Kills all processes.
     pub(super) fn kill(&self) {
         self.signal(Signal::KILL);
         if let Some(cgroup) = &self.cgroup {
@@ -51,11 +53,11 @@ impl Group {
         }
     }
 
-    /// A file for some of the processes that live, which can be read when the process has ended.
-    /// None if all have ended.
+    /// Files for some of the living processes. A file can be read when its process has ended. There
+    /// are none if all processes have ended.
     ///
     /// # Errors
-    /// If this cannot be known, such as without room for another open file.
+    /// If the processes cannot be found, for example because no further file can be opened.
     pub(super) fn living(&self) -> io::Result<Vec<OwnedFd>> {
         let mut living = Vec::new();
         for process in self.processes()? {
@@ -74,7 +76,7 @@ impl Group {
     fn processes(&self) -> io::Result<Vec<Pid>> {
         let mut processes = match test_kill_process_group(self.leader) {
             Err(Errno::SRCH) => Vec::new(),
-            // Also if they are another user's by now.
+            // This also finds processes that have become another user's.
             _ => processes_of_group(self.leader)?,
         };
         let escaped = self.cgroup.as_ref().map(Cgroup::processes);
@@ -87,7 +89,8 @@ impl Group {
     }
 }
 
-/// The processes of a group that live. There is no call for it, so all processes are looked at.
+/// The living processes of a group. The system has no call for that, so this reads the state of all
+/// processes.
 fn processes_of_group(group: Pid) -> io::Result<Vec<Pid>> {
     let group = group.as_raw_nonzero().get();
     let mut processes = Vec::new();
@@ -122,7 +125,8 @@ impl State {
         }
     }
 
-    /// The name of the program is in parentheses, and may have such in it.
+    /// Parses a line. The name of the program is in parentheses, and may itself contain
+    /// parentheses.
     fn parse(stat: &str) -> Option<Self> {
         let (_, rest) = stat.rsplit_once(") ")?;
         let mut fields = rest.split(' ');
@@ -153,7 +157,7 @@ mod tests {
         assert_eq!(state.group, 77);
     }
 
-    /// Catches: a process that goes on without its main thread, and counts as dead.
+    /// Catches: a process that goes on without its main thread, and that counts as dead.
     #[test]
     fn a_process_lives_as_long_as_one_of_its_threads() {
         assert!(!state('Z', 2).is_dead);

@@ -1,5 +1,5 @@
 //! The process that becomes the command. It waits until guardian and supervisor both know it, and
-//! until it has the terminal, because a command that neither knows could outlive its lease.
+//! until it has the terminal, because a command that neither of them knows could outlive its lease.
 
 use std::{
     env, io,
@@ -13,8 +13,8 @@ use rustix::stdio::dup2_stdin;
 use super::{exit, peer, signals};
 use crate::console::Console;
 
-/// Becomes the command, whose name and arguments are those of this process. If that fails, the
-/// error of the system goes to the supervisor as a number.
+/// Becomes the command. The arguments of this process are the name and the arguments of the
+/// command. If the execution fails, the supervisor gets the number of the system's error.
 pub(super) fn become_the_command() -> ExitCode {
     match wait_and_execute() {
         Ok(never) => match never {},
@@ -27,7 +27,7 @@ pub(super) fn become_the_command() -> ExitCode {
 }
 
 fn wait_and_execute() -> io::Result<std::convert::Infallible> {
-    // The supervisor blocks them.
+    // The supervisor has blocked these signals.
     signals::not_for_the_supervisor().thread_unblock()?;
     let mut supervisor = peer::inherited()?;
     let stdin = peer::receive_file(&supervisor)?;
@@ -36,6 +36,6 @@ fn wait_and_execute() -> io::Result<std::convert::Infallible> {
     let program = command.next().ok_or(io::ErrorKind::InvalidInput)?;
     let error = Command::new(program).args(command).exec();
     supervisor.write_all(&error.raw_os_error().unwrap_or(0).to_le_bytes())?;
-    // The supervisor prints it.
+    // The supervisor prints the error.
     std::process::exit(i32::from(exit::not_executed(&error)));
 }

@@ -1,4 +1,4 @@
-//! The lease of a run: how it is acquired, what the command learns of it, and how it ends.
+//! The lease of a run, from its acquisition to its end, with the messages to the command.
 
 use std::{fmt, future::pending, pin::pin, time::Duration};
 
@@ -30,7 +30,7 @@ use crate::{
     open, signing,
 };
 
-/// The way to the command, which gets at most one lease.
+/// The channel to the command, which gets at most one lease.
 pub(super) type ForTheCommand = oneshot::Sender<Hold>;
 
 /// The end of the request for a lease.
@@ -38,11 +38,11 @@ pub(super) type ForTheCommand = oneshot::Sender<Hold>;
 pub(super) enum Finish {
     /// The command had its lease until it ended.
     Ran(Fate),
-    /// The command is not to be run any more.
+    /// The command need not run any more.
     Stopped,
     /// The lease ended before the command did.
     Lost(String),
-    /// Another has it.
+    /// Another holder has the lease.
     Held { retry_after: Option<Duration> },
     /// The slot is done.
     Done(Slot),
@@ -52,10 +52,10 @@ pub(super) enum Finish {
     BackingOff { slot: Slot, retry_in: Duration },
 }
 
-/// Acquires, has the command run, and releases.
+/// Acquires the lease, gives it to the command until the command has ended, and releases it.
 ///
 /// # Errors
-/// As of the other commands, if the lock service or the store cannot be used.
+/// The same as in other commands, if the lock service or the store cannot be used.
 ///
 /// # Cancel safety
 /// The lease is released, or not acquired.
@@ -98,7 +98,7 @@ pub(super) async fn with_lease(
     finish
 }
 
-/// How long to wait for answers that only make others wait less.
+/// The longest wait for the answer to a release. Without the release others only wait longer.
 const LEAVING: Duration = Duration::from_secs(5);
 
 async fn connect(
@@ -230,7 +230,7 @@ impl Run<'_> {
         Ok(finish)
     }
 
-    /// As a job: the slot is marked as done after the exit code 0.
+    /// Runs the command as a job: the slot is marked as done after the exit code 0.
     async fn once<DB: Dialect>(
         &self,
         locks: &FencedLocks<DB>,
@@ -256,7 +256,7 @@ impl Run<'_> {
         match (seen, outcome) {
             (_, Err(NotDone::Failed(failure))) => Err(failure),
             (Some(finish), Err(NotDone::Finished(_)) | Ok(JobOutcome::Ran(..))) => Ok(finish),
-            // The command has marked it as done by itself.
+            // The command itself has marked the slot as done.
             (Some(finish), Ok(JobOutcome::Done { .. })) => Ok(finish),
             (Some(_), Err(NotDone::Store(error))) => Ok(Finish::Lost(format!(
                 "the slot is NOT marked as done: {}",
@@ -277,8 +277,8 @@ impl Run<'_> {
         }
     }
 
-    /// Gives the lease to the command, and tells it of renewals until it has ended or the lease is
-    /// lost.
+    /// Gives the lease to the command, and passes on renewals until the command has ended or the
+    /// lease is lost.
     async fn held(&self, lease: &LeaseGuard, command: ForTheCommand) -> Result<Finish, Failure> {
         let environment =
             environment::of(lease.sequencer(), self.slot.as_ref(), self.key.as_ref())?;
@@ -296,7 +296,7 @@ impl Run<'_> {
             ended,
         };
         if command.send(hold).is_err() {
-            // It was stopped just now.
+            // The command was stopped a moment ago.
             return Ok(Finish::Ran(Fate::NoLease));
         }
         loop {
@@ -321,7 +321,7 @@ impl Run<'_> {
             "resource": resource.as_str(), "token": token.get(),
             "waited_ms": palisade_gateway::wire::millis(waited),
         });
-        let text = format!("\"{resource}\" is ours after {waited:.1?}, with token {token}");
+        let text = format!("\"{resource}\" is acquired after {waited:.1?}, with token {token}");
         self.report.step("acquired", event, &text);
     }
 
@@ -346,7 +346,7 @@ fn failed(error: &(dyn std::error::Error + 'static)) -> Failure {
     Failure::ServerLost(with_sources(error))
 }
 
-/// Why a slot is not marked as done.
+/// The reason why a slot is not marked as done.
 #[derive(Debug)]
 enum NotDone {
     Finished(String),
@@ -360,7 +360,7 @@ impl From<FencedLockError> for NotDone {
     }
 }
 
-/// The text that the store notes of the failure.
+/// The text about the failure that the store notes.
 impl fmt::Display for NotDone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,6 +1,6 @@
-//! `palisade run`: a command under a lease, which is dead before the lease ends.
+//! `palisade run`: runs a command under a lease. The command is dead before the lease ends.
 //!
-//! Three processes, all of this program:
+//! There are three processes, all of this program:
 //!
 //! | process | file | does |
 //! |---|---|---|
@@ -8,11 +8,12 @@
 //! | supervisor | `supervisor.rs`, `command.rs` | its child: the lease, the start of the command |
 //! | launcher | `launcher.rs` | its child: becomes the command when both others know it |
 //!
-//! Guardian and supervisor each end the command when the lease ends, or the other one does.
+//! Guardian and supervisor each end the command when the lease ends, or when the other one has
+//! ended.
 //!
-//! The guardian adopts the command if the supervisor dies. So a command always has a living parent
-//! of ours as long as one of both lives, and the number of its process group stays its own.
-//! docs/decisions/0048-a-guardian-and-a-supervisor.md has the reasons.
+//! The guardian adopts the command if the supervisor dies. So the parent of a command is a process
+//! of ours as long as guardian or supervisor lives, and the number of its process group is not used
+//! again. docs/decisions/0048-a-guardian-and-a-supervisor.md has the reasons.
 
 pub(crate) mod boot_time;
 mod cgroup;
@@ -36,14 +37,14 @@ use std::{env, ffi::OsStr, process::ExitCode};
 
 pub(crate) use self::guardian::guard;
 
-/// This program, also after its file was replaced.
+/// This program, even after its file was replaced.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// The names under which this program starts itself.
 const SUPERVISOR: &str = "palisade-supervisor";
 const LAUNCHER: &str = "palisade-launcher";
 
-/// Plays the part whose name this process has, if it has one.
+/// Runs as the launcher or the supervisor, if this process has the name of one of them.
 pub(crate) fn part() -> Option<ExitCode> {
     let name = env::args_os().next()?;
     if name == OsStr::new(SUPERVISOR) {

@@ -1,5 +1,5 @@
-//! The messages between guardian and supervisor: lines of JSON over a pair of sockets, whose end is
-//! the news that the other process has ended.
+//! The messages between guardian and supervisor: lines of JSON over a pair of sockets. The end of
+//! this stream means that the other process has ended.
 
 use std::{
     io::{self, IoSlice, IoSliceMut},
@@ -21,27 +21,27 @@ use super::boot_time::BootTime;
 /// From the supervisor to the guardian.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FromSupervisor {
-    /// The lease lasts until then.
+    /// The lease lasts until this moment.
     Deadline(BootTime),
     /// There is a process for the command, which waits for [`FromGuardian::Go`].
     Started { leader: i32 },
-    /// This signal has stopped the command. `None`: it goes on.
+    /// This signal has stopped the command. `None`: the command goes on.
     Stopped(Option<i32>),
-    /// All processes of the command have ended: their group may be forgotten. The signal is the one
-    /// that ended the leader.
+    /// All processes of the command have ended, so the guardian may forget their group. `signal`
+    /// has ended the leader.
     Ended { signal: Option<i32> },
 }
 
 /// From the guardian to the supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FromGuardian {
-    /// It knows that the lease lasts until then.
+    /// The guardian knows that the lease lasts until this moment.
     Confirmed(BootTime),
-    /// It knows the command, which may begin.
+    /// The guardian knows the command, which may begin.
     Go,
-    /// It is being stopped with the command, on purpose.
+    /// A user stops the guardian together with the command.
     Suspended,
-    /// It goes on, and needs the present deadline.
+    /// The guardian goes on, and needs the present deadline.
     Resumed,
     /// Stop waiting for the lease, because of this signal.
     Stop(i32),
@@ -63,7 +63,7 @@ impl Lines {
         self.0.extend_from_slice(bytes);
     }
 
-    /// The next message that is complete. A line that is none of ours is skipped.
+    /// The next complete message. A line that is no message is skipped.
     pub(crate) fn next<M: DeserializeOwned>(&mut self) -> Option<M> {
         loop {
             let end = self.0.iter().position(|byte| *byte == b'\n')?;
@@ -75,7 +75,7 @@ impl Lines {
     }
 }
 
-/// The socket that the process that started this one has put in the place of stdin.
+/// The socket that the parent of this process has put in the place of stdin.
 ///
 /// # Errors
 /// If stdin cannot be duplicated.
@@ -87,7 +87,7 @@ pub(crate) fn inherited() -> io::Result<UnixStream> {
 /// Sends an open file, and one byte with it.
 ///
 /// # Errors
-/// That of the system.
+/// The error of the system.
 pub(crate) fn send_file(socket: &UnixStream, file: BorrowedFd<'_>) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -105,7 +105,7 @@ pub(crate) fn send_file(socket: &UnixStream, file: BorrowedFd<'_>) -> io::Result
 /// Waits for an open file. Nothing more is read.
 ///
 /// # Errors
-/// That of the system; [`io::ErrorKind::UnexpectedEof`] if the other process has ended.
+/// The error of the system; [`io::ErrorKind::UnexpectedEof`] if the other process has ended.
 pub(crate) fn receive_file(socket: &UnixStream) -> io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

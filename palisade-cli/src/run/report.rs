@@ -1,4 +1,4 @@
-//! The output about a run, on stderr: stdout is the command's.
+//! The output about a run. It goes to stderr, because stdout belongs to the command.
 
 use std::io::IsTerminal;
 
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::{cli::RunArgs, console::Console};
 
-/// Which of it is printed.
+/// The part of the output that is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Report {
-    /// Failures only, because cron sends a mail for each line.
+    /// Only failures, because cron sends a mail for each line.
     Failures,
-    /// Also why a command was not run.
+    /// Failures, and the reasons why a command was not run.
     Notices,
-    /// Also each step.
+    /// Failures, reasons and each step.
     Everything,
     /// Each step and each failure, one object per line.
     Json,

@@ -12,8 +12,8 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-/// The signals of the guardian as a file. They are blocked and not handled, so that the command
-/// inherits what the user's shell has set for each: `nohup` ignores SIGHUP.
+/// The signals of the guardian as a file. The signals are blocked and not handled, so that the
+/// command inherits the settings of the user's shell: `nohup` ignores SIGHUP.
 #[derive(Debug)]
 pub(super) struct Signals {
     before: SigSet,
@@ -31,13 +31,13 @@ const BLOCKED: [Signal; 12] = [
     Signal::SIGTSTP,
     Signal::SIGCONT,
     Signal::SIGCHLD,
-    // To take the terminal back, and to write to it, from the background.
+    // This allows the guardian to take the terminal back, and to write to it, from the background.
     Signal::SIGTTOU,
     Signal::SIGTTIN,
 ];
 
 impl Signals {
-    /// Blocks them in this process, which has one thread.
+    /// Blocks the signals in this process, which has one thread.
     ///
     /// # Errors
     /// If the system has no room for another file.
@@ -50,16 +50,16 @@ impl Signals {
         Ok(Self { before, file })
     }
 
-    /// The next one; `None` if there is none at the moment.
+    /// The next signal; `None` if there is none at the moment.
     pub(super) fn next(&self) -> Option<Signal> {
         let signal = self.file.read_signal().ok()??;
         Signal::try_from(i32::try_from(signal.ssi_signo).ok()?).ok()
     }
 
-    /// Does something with the mask of before, which a new process inherits.
+    /// Calls `then` with the earlier mask, which a new process inherits.
     ///
     /// # Errors
-    /// That of `then`, or of changing the mask.
+    /// The error of `then`, or of the change of the mask.
     pub(super) fn unblocked<T>(&self, then: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let blocked = self.before.thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
         let done = then();
@@ -68,17 +68,18 @@ impl Signals {
     }
 }
 
-/// Those that are for the guardian, or for the command, and not for the supervisor. A service that
-/// is stopped gets SIGTERM in all of its processes, and the supervisor has to release the lease.
+/// The signals that are meant for the guardian or the command, and not for the supervisor. When a
+/// service is stopped, all of its processes get SIGTERM, and the supervisor has to release the
+/// lease.
 pub(super) fn not_for_the_supervisor() -> SigSet {
     let not = [Signal::SIGCONT, Signal::SIGCHLD, Signal::SIGTTIN];
     let signals = BLOCKED.into_iter();
     signals.filter(|signal| !not.contains(signal)).collect()
 }
 
-/// Where SIGCHLD is ignored, the system reaps children itself. The program that has started us may
-/// have left it so. A handler ends that, even one that is never called because of the mask, and
-/// tokio can set one without unsafe code.
+/// Sets a handler for SIGCHLD. If SIGCHLD is ignored, the system reaps children itself, and the
+/// program that started this process may have left it ignored. A handler ends that, even if the
+/// mask keeps it from being called. tokio can set a handler without unsafe code.
 fn heed_children() -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let _inside = runtime.enter();

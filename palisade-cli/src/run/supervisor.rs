@@ -43,7 +43,7 @@ pub(super) fn supervise() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// The gifts of the guardian to this process.
+/// The things that the guardian passes to this process.
 struct Given {
     guardian: Option<Pid>,
     socket: UnixStream,
@@ -53,7 +53,7 @@ struct Given {
 
 fn begin() -> io::Result<Given> {
     let guardian = getppid();
-    // It also writes to the terminal from the background.
+    // This process also writes to the terminal from the background.
     signals::not_for_the_supervisor().thread_block()?;
     let socket = peer::inherited()?;
     let stdin = peer::receive_file(&socket)?;
@@ -83,7 +83,7 @@ async fn run(args: &RunArgs, given: Given) -> Result<u8, Failure> {
         given.stdin
     ));
     let (finish, fate) = match select(lease, command).await {
-        // The command ends now, if it was begun: before this process does, whatever has failed.
+        // If the command was begun, it is ended now, before this process ends, whatever has failed.
         Either::Left((finish, command)) => {
             let fate = command.await;
             (finish?, fate)
@@ -94,7 +94,7 @@ async fn run(args: &RunArgs, given: Given) -> Result<u8, Failure> {
     Ok(said(args, report, &finish, fate))
 }
 
-/// Says how it went, and returns the exit code.
+/// Reports the result, and returns the exit code.
 fn said(args: &RunArgs, report: Report, finish: &Finish, fate: Fate) -> u8 {
     let resource = &args.resource;
     match (finish, fate) {
@@ -138,7 +138,10 @@ fn said(args: &RunArgs, report: Report, finish: &Finish, fate: Fate) -> u8 {
         (_, Fate::Stopped(signal)) => signal.map_or(exit::LOST, exit::by_signal),
         (Finish::Held { retry_after }, _) => {
             let left = retry_after.map(|left| format!(", for {left:.1?} unless it is renewed"));
-            let text = format!("another has \"{resource}\"{}", left.unwrap_or_default());
+            let text = format!(
+                "another holder has \"{resource}\"{}",
+                left.unwrap_or_default()
+            );
             report.notice("held", json!({ "resource": resource.as_str() }), &text);
             exit::HELD
         }
@@ -163,7 +166,7 @@ fn said(args: &RunArgs, report: Report, finish: &Finish, fate: Fate) -> u8 {
     }
 }
 
-/// The command in a sentence with the reason why its lease was lost.
+/// A sentence about the end of the command, with the reason why its lease was lost.
 fn lost(fate: Fate, why: &str) -> String {
     match fate {
         Fate::Ended(Exit::Code(code)) => {

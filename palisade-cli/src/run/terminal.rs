@@ -11,17 +11,17 @@ use rustix::{
 pub(super) struct Terminal {
     file: File,
     own: Pid,
-    /// Whether this process has neighbours in a pipe, which may need the terminal: `| less`.
+    /// Whether a pipe connects this process to others, which may need the terminal: `| less`.
     is_shared: bool,
-    /// The process group of the command, while it is in the foreground in the place of ours.
+    /// The process group of the command, while that group is in the foreground in place of ours.
     given_to: Option<Pid>,
-    /// Its modes before the command had it.
+    /// The modes of the terminal before the command had it.
     modes: Option<Termios>,
 }
 
 impl Terminal {
-    /// `None` if there is none, as in a crontab, or if its jobs are not ours to control: those of
-    /// another container.
+    /// Opens the terminal. `None` if there is none, as in a crontab, or if this process may not
+    /// control its jobs, because they belong to another container.
     pub(super) fn open(is_shared: bool) -> Option<Self> {
         let file = File::options()
             .read(true)
@@ -30,7 +30,7 @@ impl Terminal {
             .ok()?;
         Some(Self {
             file,
-            // It is zero if its leader is outside of this container.
+            // The group is zero if its leader is outside of this container.
             own: Pid::from_raw(getpgrp().as_raw())?,
             is_shared,
             given_to: None,
@@ -38,8 +38,9 @@ impl Terminal {
         })
     }
 
-    /// Puts the command into the foreground if this process is there. Beside neighbours it has to
-    /// [want](Self::give) that.
+    /// Puts the command into the foreground if this process is there. Does nothing if a pipe
+    /// connects this process to others: then the command gets the terminal only by
+    /// [`give`](Self::give).
     pub(super) fn offer(&mut self, group: Pid) {
         if !self.is_shared {
             self.give(group);
@@ -63,7 +64,7 @@ impl Terminal {
         self.is_shared
     }
 
-    /// Whether the command has it.
+    /// Whether the command has the terminal.
     pub(super) const fn is_given(&self) -> bool {
         self.given_to.is_some()
     }
@@ -80,7 +81,8 @@ impl Terminal {
         }
     }
 
-    /// The same after a command that was killed, which had no time to restore the modes.
+    /// Takes the foreground back after a command that was killed, and restores the modes, because
+    /// the command had no time to do that.
     pub(super) fn take_back_in_order(&mut self) {
         let is_given = self.is_given();
         self.take_back();
@@ -92,8 +94,9 @@ impl Terminal {
     }
 }
 
-/// Whether there is a shell that resumes this process if it is stopped. It gives each job a process
-/// group. In the group of the leader of the session there is none above it.
+/// Whether there is a shell that resumes this process if it is stopped. A shell gives each job a
+/// process group of its own. If this process is in the group of the session's leader, there is no
+/// such shell.
 pub(super) fn has_shell() -> bool {
     getsid(None) != Ok(getpgrp())
 }

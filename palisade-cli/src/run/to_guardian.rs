@@ -8,7 +8,7 @@ use tokio::{
 
 use super::peer::{self, FromGuardian, FromSupervisor, Lines};
 
-/// The guardian, as the supervisor sees it.
+/// The supervisor's connection to the guardian.
 #[derive(Debug)]
 pub(super) struct Guardian {
     pub(super) process: Option<Pid>,
@@ -18,8 +18,10 @@ pub(super) struct Guardian {
 }
 
 impl Guardian {
+    /// A connection over this socket.
+    ///
     /// # Errors
-    /// If the socket is none.
+    /// If the runtime cannot use the socket.
     pub(super) fn new(socket: StdUnixStream, process: Option<Pid>) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         Ok(Self {
@@ -50,14 +52,15 @@ impl Guardian {
         }
     }
 
-    /// Continues it. Another process has continued the command, which needs it again.
+    /// Continues the guardian. Another process has continued the command, which needs its guardian
+    /// again.
     pub(super) fn wake(&self) {
         if let (Some(process), false) = (self.process, self.is_gone) {
             let _gone = kill_process(process, Signal::CONT);
         }
     }
 
-    /// A guardian that has ended takes no message; [`next`](Self::next) tells.
+    /// A guardian that has ended takes no message. [`next`](Self::next) reports that.
     pub(super) async fn tell(&mut self, message: &FromSupervisor) {
         let told = self.socket.write_all(&peer::line(message)).await;
         if let Err(error) = told {

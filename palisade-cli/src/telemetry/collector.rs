@@ -18,19 +18,19 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::failure::Failure;
 
-/// Each of them turns sending on.
+/// The variables each of which switches sending on.
 const ENDPOINTS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     "OTEL_EXPORTER_OTLP_ENDPOINT",
 ];
 
-/// Sends spans in batches, from a thread of its own. Dropping it sends the remaining spans, for
-/// some seconds at most.
-#[must_use = "what is left is sent when this is dropped"]
+/// Sends spans in batches, from a thread of its own. A drop sends the remaining spans, for a few
+/// seconds at most.
+#[must_use = "the remaining spans are sent when this is dropped"]
 pub(super) struct Collector(SdkTracerProvider);
 
 impl Collector {
-    /// Nothing, if the environment names no endpoint.
+    /// The collector of the environment; `None` if no endpoint is named.
     ///
     /// # Errors
     /// [`Failure::Machine`] for settings that the exporter does not take.

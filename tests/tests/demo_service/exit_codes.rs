@@ -85,7 +85,7 @@ fn arguments_that_cannot_be_right_are_2() {
         ],
     ] {
         let said = complaint(&[command, &["--lock", "memory:"]].concat(), 2);
-        assert!(said.contains("is of this process alone"), "{said}");
+        assert!(said.contains("is in this process alone"), "{said}");
     }
 }
 

@@ -31,7 +31,7 @@ async fn sigterm_sends_waiting_clients_away_and_ends_well() {
     );
     assert!(answer.headers.contains_key("retry-after"));
     let line = gateway.process.line().await.unwrap();
-    assert_eq!(line, "terminated (SIGTERM): finishing what is under way");
+    assert_eq!(line, "terminated (SIGTERM): finishing requests under way");
     assert_eq!(gateway.process.finish().await.code(), Some(0));
 }
 
@@ -77,7 +77,7 @@ async fn a_request_whose_body_is_on_its_way_is_still_answered() {
     assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
     kill_process(gateway.process.id(), Signal::TERM).unwrap();
     let line = gateway.process.line().await.unwrap();
-    assert_eq!(line, "terminated (SIGTERM): finishing what is under way");
+    assert_eq!(line, "terminated (SIGTERM): finishing requests under way");
     client.write_all(b"{\"balance\":5}").await.unwrap();
     let mut answer = String::new();
     client.read_to_string(&mut answer).await.unwrap();

@@ -136,7 +136,7 @@ async fn a_write_whose_client_is_gone_is_finished_before_the_end() {
     }
     kill_process(gateway.process.id(), Signal::TERM).unwrap();
     let line = gateway.process.line().await.unwrap();
-    assert_eq!(line, "terminated (SIGTERM): finishing what is under way");
+    assert_eq!(line, "terminated (SIGTERM): finishing requests under way");
     let ended = timeout(Duration::from_millis(500), gateway.process.finish()).await;
     assert!(ended.is_err(), "it does not wait for the write: {ended:?}");
     held.commit().await.unwrap();

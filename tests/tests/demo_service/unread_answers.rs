@@ -71,7 +71,7 @@ async fn an_answer_that_is_read_slowly_is_not_cut_off_at_the_end() {
     let mut answers = begin_to_read(&mut slow).await;
     kill_process(gateway.process.id(), Signal::TERM).unwrap();
     let line = gateway.process.line().await.unwrap();
-    assert_eq!(line, "terminated (SIGTERM): finishing what is under way");
+    assert_eq!(line, "terminated (SIGTERM): finishing requests under way");
     // This is far longer than a connection without a request may stay.
     let early = timeout(Duration::from_secs(3), gateway.process.finish()).await;
     assert!(early.is_err(), "it does not wait for the client: {early:?}");

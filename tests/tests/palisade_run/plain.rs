@@ -170,7 +170,7 @@ async fn one_command_runs_at_a_time() {
     );
     let loud = output(&[&head[..], &["--verbose", "--", "echo", "ran"]].concat()).await;
     assert!(
-        stderr(&loud).contains("another has \"r\""),
+        stderr(&loud).contains("another holder has \"r\""),
         "{}",
         stderr(&loud)
     );

@@ -21,7 +21,8 @@ fn account() -> ResourceName {
     ResourceName::new("account:1").unwrap()
 }
 
-/// The answer to a write of a client of the scenario. For any request, the token is stale.
+/// The answer to a write of a client of the scenario. The service behind refuses every request as
+/// stale.
 async fn write(recorder: &Recorder, request: request::Builder, body: impl Into<Body>) -> Response {
     let stale = async || Problem::new(ProblemType::TOKEN_STALE);
     let tapped = from_fn_with_state(recorder.clone(), take_down);

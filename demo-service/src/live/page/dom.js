@@ -11,14 +11,14 @@ export function make(tag, properties, ...children) {
   return element;
 }
 
-/** Tells the visitor the state of things, also through a screen reader. */
+/** Shows a status to the visitor, also through a screen reader. */
 export function say(text, isError = false) {
   const status = byId("status");
   if (status.textContent !== text) { status.textContent = text; }
   status.className = isError ? "error" : "";
 }
 
-/** Has the gateway do something; says so if it does not. */
+/** Sends an order to the gateway; shows the reason if the gateway refuses it. */
 export async function send(path, body) {
   const answer = await fetch(path, {
     method: "POST",
@@ -27,6 +27,6 @@ export async function send(path, body) {
   }).catch(() => null);
   if (answer?.ok) { return true; }
   const problem = await answer?.json().catch(() => null);
-  say(problem?.detail ?? `The gateway does not do that (${answer?.status ?? "no answer"}).`, true);
+  say(problem?.detail ?? `The gateway refused the request (${answer?.status ?? "no answer"}).`, true);
   return false;
 }

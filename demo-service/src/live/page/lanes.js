@@ -1,5 +1,5 @@
-// On a small screen a picture is wider than its frame. Then it says so below, and the names of its
-// lanes stay where they can be read, whatever of the picture is in sight.
+// On a small screen a picture is wider than its frame. A text below then says so, and the names of
+// the lanes stay in sight, whatever part of the picture is shown.
 
 export function keepNames(picture) {
   const place = () => {
@@ -12,9 +12,9 @@ export function keepNames(picture) {
   };
   picture.addEventListener("scroll", place, { passive: true });
   new ResizeObserver(place).observe(picture);
-  // For a picture that is new.
+  // The caller calls this for each new picture.
   return () => {
-    // The last one is on top.
+    // The last element is on top, so the names of the lanes become the last ones.
     const act = picture.querySelector("svg > g");
     act?.append(...act.querySelectorAll(".lane"));
     place();

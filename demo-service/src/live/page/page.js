@@ -13,7 +13,7 @@ const FRAME_MS = 150;
 let view = { run: 0, playing: false, acts: [] };
 let refreshing = false;
 let again = false;
-// The status before anything has been played.
+// The status before the first run.
 const FIRST_WORDS = byId("status").textContent;
 let broken = false;
 const replay = startReplay(times, () => {
@@ -27,7 +27,7 @@ function times() {
 }
 
 async function refresh() {
-  // One at a time; whatever comes meanwhile is one more look.
+  // There is one look at a time. Changes that come meanwhile cause one more look.
   if (refreshing) { again = true; return; }
   refreshing = true;
   try {
@@ -39,7 +39,7 @@ async function refresh() {
       if (isOther) { sections.forEach(hideRequest); }
       if (isOther || seen.playing) { replay.reset(); }
       view = seen;
-      // There may be nothing else to say now that it is back.
+      // The connection is back, and there may be no other status to show.
       if (broken) { say(FIRST_WORDS); }
       broken = false;
       tell();
@@ -60,7 +60,7 @@ function sayBroken(text) {
 const drawAll = () => Promise.all(sections.map(draw));
 const drawn = new Map();
 const namesOf = new Map(sections.map((section) => [section, keepNames(section.querySelector(".picture"))]));
-// Answers may overtake each other: what was asked for last counts.
+// Answers may overtake each other: the last request counts.
 const asked = new Map();
 
 async function draw(section) {
@@ -73,7 +73,7 @@ async function draw(section) {
   const svg = answer.status === 200 ? await answer.text() : "";
   if (asked.get(section) !== mine) { return; }
   const picture = section.querySelector(".picture");
-  // A picture that is the same stays, so that what somebody is about to click stays where it is.
+  // An equal picture stays, so that a mark stays in place while a visitor is about to click on it.
   if (drawn.get(section) !== svg) {
     drawn.set(section, svg);
     picture.innerHTML = svg;
@@ -84,8 +84,8 @@ async function draw(section) {
   link.href = `live/picture/${section.id}?alone=true&${until}`;
 }
 
-// On a small screen: what happens at the moment is at the right end of the picture; the whole story
-// begins at the left.
+// Scrolls on a small screen. The present moment is at the right end of the picture; the whole story
+// begins at the left end.
 function follow(picture, isMoving) {
   if (isMoving) {
     picture.scrollLeft = picture.scrollWidth;
@@ -95,7 +95,7 @@ function follow(picture, isMoving) {
   picture.dataset.follows = isMoving ? "the moment" : "";
 }
 
-// Everything but the pictures.
+// Shows everything but the pictures.
 function tell() {
   for (const act of view.acts) {
     const section = byId(act.act);
@@ -125,20 +125,20 @@ function tell() {
   } else if (view.playing) {
     say(progress(ready, stopped));
   } else if (view.run > 0) {
-    say("That was it. Below the pictures you can look at any moment of it again.");
+    say("The run is over. Below the pictures you can look at any moment of it again.");
   }
 }
 
 function progress(ready, stopped) {
-  if (!view.by_hand) { return "Both are being played…"; }
+  if (!view.by_hand) { return "Both runs are being played…"; }
   if (stopped) {
-    return "Client 1 is frozen, and client 2 waits for its lock to end. Wake it up or kill it when you like: "
-      + "before that, or after client 2 has written.";
+    return "Client 1 is frozen, and client 2 waits until the lock of client 1 ends. Wake client 1 up or kill it "
+      + "when you like: before that, or after client 2 has written.";
   }
   return ready ? "Client 1 works and renews its lock. Freeze or kill it when you like." : "Both have begun…";
 }
 
-// Only what has changed, so that a button that somebody is about to press stays where it is.
+// Changes only events that are new, so that a button stays in place while a visitor is about to press it.
 function tellEvents(section, events) {
   const list = section.querySelector(".events");
   const moment = replay.moment() ?? Infinity;
@@ -164,7 +164,7 @@ const stories = [...document.querySelectorAll("input[name=story]")];
 const chosenStory = () => stories.find((story) => story.checked).value;
 let storyOf = null;
 
-// That of a run that somebody else has begun, too.
+// Selects the story of the run, which another visitor may have begun.
 function showStory() {
   const run = `${view.gateway}/${view.run}`;
   if (view.run > 0 && storyOf !== run) {
@@ -197,7 +197,7 @@ byId("controls").addEventListener("submit", async (event) => {
     return;
   }
   await refresh();
-  // On a small screen, what happens is far below what was pressed.
+  // On a small screen the pictures are far below the button.
   const acts = byId("acts");
   if (acts.getBoundingClientRect().top > 0.7 * innerHeight) { acts.scrollIntoView(); }
 });

@@ -1,14 +1,14 @@
-// Looks at a run again: the same pictures, up to a moment.
+// Plays a run again: the same pictures, up to a moment.
 
 import { byId, seconds } from "./dom.js";
 
 const slider = byId("moment");
 const button = byId("play-again");
 
-/** `times()` are those of the events; `look(moment)` shows one, null shows all that there is. */
+/** `times()` are the times of the events; `look(moment)` shows a moment, `look(null)` everything. */
 export function startReplay(times, look) {
   let moment = null;
-  // The turn that plays, so that one that was stopped while it waited does not go on.
+  // The present turn of playing. A turn that was stopped while it waited must not go on.
   let playing = null;
   const end = () => Math.max(0, ...times());
 
@@ -56,7 +56,7 @@ export function startReplay(times, look) {
   return {
     show,
     moment: () => moment,
-    /** Back to all that there is. */
+    /** Goes back to the whole run. */
     reset() { stop(); moment = null; },
   };
 }

@@ -15,7 +15,7 @@ export async function showRequest(section, exchange) {
       await navigator.clipboard.writeText(curl);
       copy.textContent = "Copied";
     } catch {
-      // Not every browser lets a page do that: then it is one key away.
+      // Not every browser lets a page copy: then the visitor only has to press one key.
       getSelection().selectAllChildren(command);
       copy.textContent = "Selected";
     }
@@ -29,7 +29,7 @@ export async function showRequest(section, exchange) {
     response
       ? make("pre", { className: "response", tabIndex: 0 }, text(response))
       : make("p", { textContent: "No answer yet." }),
-    make("h3", { textContent: "The same for a terminal" }),
+    make("h3", { textContent: "The same request for a terminal" }),
     copy,
     command,
   );

@@ -34,12 +34,12 @@ pub(super) fn draw(scene: &Scene, axis: TimeAxis) -> (Group, usize) {
     }
     let rows = labels.rows();
     let labels = labels.into_placed();
-    // All leaders before all words: a word that crosses a line interrupts it.
+    // All lines are drawn before all texts, so that a text that crosses a line interrupts it.
     let group = labels.iter().filter_map(leader).fold(group, Group::add);
     (labels.iter().map(words).fold(group, Group::add), rows)
 }
 
-/// Beside the arrow of the grant, if the two would fall together.
+/// The place of the arrow. It is beside the arrow of the grant, if both would have the same place.
 fn place(scene: &Scene, access: &Access, axis: TimeAxis) -> f64 {
     let own = |section: &&Span| section.client == access.client && section.from_ms <= access.at_ms;
     let section = scene.sections.iter().rfind(own);

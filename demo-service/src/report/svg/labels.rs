@@ -6,9 +6,9 @@ const GAP: f64 = 5.0;
 /// A label of one or two lines below a point.
 #[derive(Clone, Debug)]
 pub(super) struct Label {
-    /// The point that it belongs to.
+    /// The point to which the label belongs.
     pub(super) at_x: f64,
-    /// Its own middle.
+    /// The middle of the label.
     pub(super) x: f64,
     /// Which row below the lane, from 0.
     pub(super) row: usize,
@@ -61,7 +61,7 @@ impl Labels {
 mod tests {
     use super::*;
 
-    /// Catches: words that lie upon each other, or leave the picture.
+    /// Catches: texts that overlap, or that leave the picture.
     #[test]
     fn labels_that_would_touch_go_into_another_row_and_none_is_cut_off() {
         let mut labels = Labels::default();

@@ -18,7 +18,7 @@ const SECTION: f64 = 9.0;
 const PAUSE: f64 = 13.0;
 const LEASE: f64 = 12.0;
 
-/// Where the lane of a client is.
+/// The height of a client's lane.
 pub(super) const fn client_y(client: ClientName) -> f64 {
     match client {
         ClientName::One => CLIENT_1,
@@ -26,7 +26,7 @@ pub(super) const fn client_y(client: ClientName) -> f64 {
     }
 }
 
-/// Waiting, working and standing still.
+/// Draws the bars of clients that wait, work or are stopped.
 pub(super) fn clients(scene: &Scene, axis: TimeAxis, hatch: &str) -> Group {
     let is_simulated = scene.heading.is_some();
     let mut lanes = Group::new();

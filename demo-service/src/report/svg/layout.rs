@@ -1,4 +1,4 @@
-//! Where the lanes are, from the top of the act.
+//! The heights of the lanes, from the top of the act.
 
 pub(super) const CLIENT_1: f64 = 78.0;
 pub(super) const LOCK: f64 = 140.0;

@@ -103,7 +103,7 @@ pub(super) fn dot(x: f64, y: f64, class: &str, glyph: Glyph) -> Group {
         .add(Path::new().set("d", strokes).set("class", "glyph"))
 }
 
-/// One decimal is far below a pixel, and keeps the file small.
+/// Rounds to one decimal, which is far below a pixel, and keeps the file small.
 pub(super) fn round(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }

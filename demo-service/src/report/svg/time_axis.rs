@@ -2,7 +2,7 @@ use svg::node::element::Group;
 
 use super::shapes::{Anchor, line, text};
 
-/// Where time begins and ends in the picture.
+/// The places where time begins and ends in the picture.
 const LEFT: f64 = 152.0;
 const RIGHT: f64 = 896.0;
 
@@ -55,7 +55,7 @@ impl TimeAxis {
 mod tests {
     use super::*;
 
-    /// Catches: a record with a wrong time, of which a picture would have ticks without end.
+    /// Catches: a record with a wrong time, whose picture would have too many ticks.
     #[test]
     fn there_are_about_ten_ticks_however_long_it_takes() {
         for length_ms in [0, 1, 99, 900, 12_345, 10_000_000, u64::MAX - 1, u64::MAX] {

@@ -166,7 +166,7 @@ impl ServiceUrl {
         let url = &urls[0];
         let decoded = |text| {
             let decoded = percent_decode_str(text).decode_utf8();
-            decoded.map_err(|_| invalid("user or password is no text in UTF-8"))
+            decoded.map_err(|_| invalid("user or password is not UTF-8"))
         };
         Ok(Self {
             scheme: scheme.to_owned(),
@@ -187,7 +187,9 @@ impl ServiceUrl {
     pub fn login(&self) -> Result<Option<(String, String)>, Error> {
         match (&*self.user, self.password.as_deref()) {
             ("", None) => Ok(None),
-            ("", _) | (_, None | Some("")) => Err(invalid("user and password need each other")),
+            ("", _) | (_, None | Some("")) => Err(invalid(
+                "the URL has only one of user and password: give both",
+            )),
             (user, Some(password)) => Ok(Some((user.to_owned(), password.to_owned()))),
         }
     }

@@ -122,7 +122,9 @@ fn host(text: &str) -> Result<String, Error> {
     let url = Url::parse(text);
     let url = url.map_err(|error| invalid("the URL cannot be read").caused_by(error))?;
     if url.fragment().is_some() {
-        return Err(invalid("the URL has no use for a #fragment"));
+        return Err(invalid(
+            "the URL has a #fragment, which has no meaning here",
+        ));
     }
     Ok(url.host_str().unwrap_or_default().to_owned())
 }

@@ -58,7 +58,11 @@ impl TlsFiles {
                 Some((read(certificate)?, key))
             }
             (None, None) => None,
-            _ => return Err(invalid("tls_cert and tls_key need each other")),
+            _ => {
+                return Err(invalid(
+                    "the URL has only one of tls_cert and tls_key: give both",
+                ));
+            }
         };
         let ca = self.ca.as_ref().map(read).transpose()?;
         Ok(Pems { ca, identity })

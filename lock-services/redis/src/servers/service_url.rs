@@ -236,7 +236,7 @@ mod tests {
             ("redis+ring://u:sesame@h", "+cluster"),
             ("redis://u:sesame@h?shards=0", "1 to 1024 shards"),
             ("redis://u:sesame@h?shards=many", "a whole number"),
-            ("redis://u:sesame@h?replicas=1", "need each other"),
+            ("redis://u:sesame@h?replicas=1", "together with replicas_ms"),
             ("redis://u:sesame@h?replicas=0&replicas_ms=9", "at least 1"),
             (
                 "redis://u:sesame@h?replicas=1&replicas_ms=2000",

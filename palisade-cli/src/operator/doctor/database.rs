@@ -13,11 +13,11 @@ use self::settings::Settings;
 use super::Findings;
 use crate::failure::with_sources;
 
-/// More than this between two clocks is no delay of the question.
+/// A difference of two clocks that is greater than this is not caused by the delay of the query.
 const SKEW_MAX: Duration = Duration::from_secs(1);
 
-/// Examines a database that answers: its version and settings, our tables in it, the rights of the
-/// role, whose tokens it takes, and its clock.
+/// Examines a database that answers: its version and settings, our tables, the rights of the role,
+/// the issuer whose tokens it takes, and its clock.
 pub(super) async fn examine<DB: Settings>(
     findings: &mut Findings,
     store: &FencedStore<DB>,
@@ -89,7 +89,7 @@ async fn issuer<DB: Dialect>(
     let ours = locks.issuer();
     match store.admin().issuer().await {
         Ok(None) => findings.good(format_args!(
-            "no token was claimed yet: from the first on, the store takes those of \"{ours}\" only"
+            "no token was claimed yet: the first claim limits the store to tokens of \"{ours}\""
         )),
         Ok(Some(theirs)) => findings.must(
             theirs == *ours,
@@ -108,7 +108,7 @@ fn clock(findings: &mut Findings, server: f64) {
     } else {
         findings.advice(
             format_args!("its clock is {apart:+.1} s from the one of this machine"),
-            "run NTP on both: locks do not depend on it, times of schedules do",
+            "run NTP on both: locks do not depend on clocks, but times of schedules do",
         );
     }
 }

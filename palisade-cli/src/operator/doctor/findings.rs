@@ -18,7 +18,7 @@ pub(super) struct Findings {
 struct Finding {
     /// `lock` or `store`.
     of: &'static str,
-    /// Without passwords.
+    /// The address, without passwords.
     address: String,
     level: Level,
     /// The finding.
@@ -32,9 +32,9 @@ struct Finding {
 #[serde(rename_all = "lowercase")]
 enum Level {
     Good,
-    /// It works, and could be better.
+    /// The set-up works, and could be better.
     Advice,
-    /// It has to be changed.
+    /// The set-up has to be changed.
     Wrong,
     /// Nothing works.
     Down,
@@ -70,7 +70,7 @@ impl Findings {
         self.add(Level::Wrong, text, Some(change));
     }
 
-    /// Good or wrong.
+    /// Adds a finding that is good or wrong.
     pub(super) fn must(&mut self, is_good: bool, text: impl Display, change: &str) {
         if is_good {
             self.good(text);
@@ -79,7 +79,7 @@ impl Findings {
         }
     }
 
-    /// A text that says both the finding and the change.
+    /// Adds a text that has both the finding and the change.
     pub(super) fn warned(&mut self, text: impl Display) {
         self.add(Level::Advice, text, None);
     }
@@ -103,7 +103,7 @@ impl Findings {
         found.filter(|finding| finding.level == level).count()
     }
 
-    /// Prints all of it.
+    /// Prints all findings.
     ///
     /// # Errors
     /// As `doctor`.

@@ -14,8 +14,8 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-/// The warnings of this process: a lock service warns, when it connects, of what a server may
-/// forget. A service finds them in its log.
+/// The warnings of this process. When a lock service connects, it warns of settings with which a
+/// server may lose state. In a service these warnings are in the log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heard(Arc<Mutex<Vec<String>>>);
 
@@ -35,7 +35,7 @@ impl Heard {
 
 impl<S: Subscriber> Layer<S> for Heard {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        /// The crates of drivers speak of their own affairs.
+        /// Warnings of other crates, such as drivers, are not findings.
         const OURS: [&str; 3] = ["palisade", "lock_core", "fenced_store"];
         let metadata = event.metadata();
         let is_ours = OURS.iter().any(|name| metadata.target().starts_with(name));

@@ -17,8 +17,8 @@ fn probe() -> String {
     format!("palisade-doctor:{:016x}", rand::random::<u64>())
 }
 
-/// Connects to the lock service, and takes and releases a lease. Without an answer there is a
-/// finding that says so, and no manager.
+/// Connects to the lock service, and takes and releases a lease. If the service does not answer,
+/// adds a finding, and returns no manager.
 pub(super) async fn examine_lock(
     findings: &mut Findings,
     address: &Address,
@@ -60,7 +60,8 @@ pub(super) async fn examine_lock(
     Ok(Some(locks))
 }
 
-/// The finding for a lease that was not granted. The error says the cause, and often the remedy.
+/// Adds the finding for a lease that was not granted. The error has the cause, and often the
+/// remedy.
 fn refused(findings: &mut Findings, error: &Error) {
     let change = match error.kind() {
         ErrorKind::Refused => {
@@ -81,7 +82,8 @@ fn ms(took: Duration) -> String {
     format!("{:.1} ms", took.as_secs_f64() * 1000.0)
 }
 
-/// How long after a release a waiter has the lease. A lock service warns if it cannot wake one.
+/// The time from a release until a waiter has the lease. A lock service warns if it cannot wake a
+/// waiter.
 async fn hand_over(locks: &LockManager) -> Result<Duration, Error> {
     let probe = probe();
     let guard = acquire(locks, &probe).await?;
@@ -99,7 +101,7 @@ async fn hand_over(locks: &LockManager) -> Result<Duration, Error> {
     Ok(granted.since(released))
 }
 
-/// Returns when a client waits. Not every lock service knows, so there is a bound.
+/// Returns when a client waits. There is a bound, because not every lock service knows its waiters.
 async fn until_waiting(locks: &LockManager, probe: &str) {
     let until = TokioRuntime.now() + Duration::from_secs(1);
     while TokioRuntime.now() < until {
@@ -113,13 +115,14 @@ async fn until_waiting(locks: &LockManager, probe: &str) {
     }
 }
 
-/// For two seconds, which every lock service grants: a session of ZooKeeper may be short.
+/// Acquires a lease of two seconds. Every lock service grants that, also one with a short session
+/// of ZooKeeper.
 async fn acquire(locks: &LockManager, probe: &str) -> Result<LeaseGuard, Error> {
     let acquire = locks.acquire(probe).ttl(Ttl::secs(2));
     acquire.wait(Duration::from_secs(5)).await
 }
 
-/// The token of a lease, and the time that the second acquire and release took. The first one also
+/// The token of a lease, and the time for the second acquire and release. The first acquire also
 /// connects.
 async fn cycle(locks: &LockManager) -> Result<(u64, Duration), Error> {
     let probe = probe();
@@ -147,7 +150,7 @@ fn promises(findings: &mut Findings, locks: &LockManager) {
         _ => "waiters are served first come, first served",
     };
     let waking = match able.waking {
-        Waking::Pushed => "and told that it is their turn",
+        Waking::Pushed => "and get a message when it is their turn",
         _ => "and ask whether it is their turn",
     };
     findings.good(format_args!("{tokens}; {order}, {waking}"));

@@ -67,7 +67,7 @@ async fn the_error_for_an_impossible_handover_says_what_to_do() {
     let names = ["--from-issuer", "old", "--to-issuer", "new"];
     let third = ["--from-issuer", "third", "--to-issuer", "new"];
     let same = ["--from-issuer", "old", "--to-issuer", "old"];
-    let memory = "--to memory: is of this process alone";
+    let memory = "--to memory: is in this process alone";
     for (arguments, more, code, says) in [
         (&to(new)[..], &same[..], 2, "with --to-issuer"),
         (&to(new), &third, 1, "takes tokens of \"old\""),

@@ -9,10 +9,10 @@ use super::Findings;
 
 /// The settings that a database reports.
 pub(in super::super) trait Settings: Dialect {
-    /// Its version, and whether a commit survives a crash.
+    /// Adds findings about the version, and about whether a commit survives a crash.
     async fn settings(findings: &mut Findings, pool: &Pool<Self>) -> Result<(), sqlx::Error>;
 
-    /// Its clock, in seconds since 1970.
+    /// The clock of the database, in seconds since 1970.
     async fn seconds(pool: &Pool<Self>) -> Result<f64, sqlx::Error>;
 
     /// Rights that are wider than needed: each right, and the change to make. Only Postgres has
@@ -41,7 +41,7 @@ impl Settings for Postgres {
             } else {
                 "it is the primary"
             },
-            "name the primary in the URL, or a name that follows it: one host is dialled",
+            "name the primary in the URL, or a name that follows it: only one host is tried",
         );
         findings.must(
             fsync && full_pages,
@@ -50,12 +50,12 @@ impl Settings for Postgres {
                 on(fsync),
                 on(full_pages)
             ),
-            "set both to on: a crash may lose claims, and stale writes be stored then",
+            "set both to on: otherwise a crash may lose claims, and stale writes may be stored",
         );
         if replicas > 0 && !waits_for_replicas {
             findings.advice(
                 "it has standbys, and commits do not wait for one",
-                "set synchronous_standby_names: a failover loses claims otherwise",
+                "set synchronous_standby_names: otherwise a failover loses claims",
             );
         }
         if !is_own_session(
@@ -117,12 +117,12 @@ impl Settings for MySql {
                 "innodb_flush_log_at_trx_commit {} 1",
                 if flushes { "is" } else { "is not" }
             ),
-            "set it to 1: a crash may lose claims, and stale writes be stored then",
+            "set it to 1: otherwise a crash may lose claims, and stale writes may be stored",
         );
         if !syncs {
             findings.advice(
                 "sync_binlog is not 1",
-                "set it to 1: replicas may lack claims",
+                "set it to 1: otherwise replicas may lack claims",
             );
         }
         let cluster = "SHOW GLOBAL VARIABLES LIKE 'wsrep_on'";
