@@ -1,5 +1,5 @@
-//! The service of `bank.rs`, as `tonic-prost-build` would make it of a `.proto` file. The build
-//! does not need the compiler of Protocol Buffers for it.
+//! Makes the service of `bank.rs`, as `tonic-prost-build` would make it of a `.proto` file. So the
+//! build does not need the compiler of Protocol Buffers.
 
 use tonic_build::manual::{Builder, Method, Service};
 

@@ -14,6 +14,6 @@ write() {
 }
 
 slow=$(acquire)   # this client is paused now, and its lease runs out
-next=$(acquire)   # so the next one gets it, a second later
+next=$(acquire)   # so the next client gets the lease, a second later
 write "$next" 150 # {"id":"42","balance":150}
 write "$slow" 110 # 412: a later holder has taken over, acquire the lock again

@@ -1,4 +1,4 @@
-//! Every program is run.
+//! Runs every program.
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 mod bank;

@@ -86,7 +86,8 @@ pub trait Jobs<DB: Storage>: Sealed {
     /// ```
     fn lead(&self, name: &str) -> Lead<AcquireFenced<DB>>;
 
-    /// Makes a failed slot due at once, and forgets its failures. Returns whether there was one.
+    /// Makes a failed slot due at once, and sets the number of its failures to 0. Returns whether
+    /// there was one.
     ///
     /// # Errors
     /// As [`AcquireFenced`] and [`FencedTx::commit`](fenced_store::FencedTx::commit).

@@ -83,8 +83,8 @@ impl<DB: Storage> Once<DB> {
 
     /// The pauses after which a failed slot is due again: the first pause after the first failure,
     /// and so on. Defaults to 1 s, which doubles each time up to 5 min, shortened by
-    /// [jitter](lock_core::Jitter). The limit of the policy does not count: a slot is retried until
-    /// it is done, or until an operator forgets it.
+    /// [jitter](lock_core::Jitter). The limit of the policy does not count: attempts go on until
+    /// the slot is done. An operator ends a back-off with [`retry_job`](crate::Jobs::retry_job).
     pub const fn back_off(mut self, policy: RetryPolicy) -> Self {
         self.back_off = policy;
         self

@@ -188,7 +188,8 @@ mod tests {
     const WRITERS: i64 = 4;
     const WRITES: i64 = 100;
 
-    /// Otherwise the record of the scenario would show a write that wiped out another one as harmless.
+    /// Otherwise the record of the scenario would show a write that wiped out another one as
+    /// harmless.
     /// Catches: a balance that is read before the write and not in it.
     #[tokio::test(flavor = "multi_thread")]
     async fn of_writes_at_the_same_time_each_tells_which_one_it_was_made_over() {

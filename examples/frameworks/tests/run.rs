@@ -1,4 +1,4 @@
-//! Every program is run.
+//! Runs every program.
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 #[path = "../../tests/bank/mod.rs"]
@@ -8,7 +8,7 @@ use e2e::process::Process;
 
 use crate::bank::{balance, bank, said};
 
-/// Catches: a fence that the statements of another library are not behind.
+/// Catches: statements of another library that the fence does not protect.
 #[tokio::test]
 async fn other_libraries_write_behind_the_fence() {
     for program in ["sea_orm_entities", "diesel_async"] {
@@ -37,7 +37,7 @@ async fn a_task_that_a_queue_gives_out_twice_is_done_once() {
         ("2026-11-27 ran under ", 1),
         ("2026-11-27 was done under ", 1),
     ] {
-        // In any order.
+        // The lines may come in any order.
         let found = lines.iter().filter(|line| line.starts_with(start));
         assert_eq!(found.count(), times, "{lines:?}");
     }

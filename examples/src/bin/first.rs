@@ -5,7 +5,7 @@ use std::time::Duration;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::args().nth(1).ok_or("usage: first DATABASE_URL")?;
-    let bank = palisade::open(url).await?; // lock and store, in schemas of their own
+    let bank = palisade::open(url).await?; // lock service and store, in schemas of ours
 
     let slow = bank.acquire("account:42").ttl(palisade::Ttl::secs(1));
     let slow = slow.renew(false).await?;
@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let receipt = tx.commit_and_release(next).await?; // check and write are one transaction
     println!("the next holder has written, token {}", receipt.token());
 
-    // The slow holder does not look at its lease. No matter: the database does.
+    // The slow holder does not check its lease. The database checks the token.
     let late = bank.store().begin(slow.sequencer()).await;
     let refused = late.err().ok_or("a stale write was let in")?;
     println!("the slow one is refused: {refused}");

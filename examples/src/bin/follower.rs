@@ -1,4 +1,4 @@
-//! Tells who leads, and every change of it: `follower postgres://localhost/shop`
+//! Prints the leader, and each new one: `follower postgres://localhost/shop`
 use futures_util::StreamExt;
 
 #[tokio::main]
@@ -10,7 +10,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let every = std::time::Duration::from_millis(500);
     let mut leaders = std::pin::pin!(shop.locks().observe("scheduler", every));
     while let Some(seen) = leaders.next().await {
-        // A leader puts its address there. It may have lost its lease again when this is printed.
+        // Leaders have their address in the metadata. This leader may have lost its lease by now.
         match seen.map(|leader| leader.and_then(|leader| leader.metadata)) {
             Ok(Some(address)) => println!("{address} leads"),
             Ok(None) => println!("no leader"),

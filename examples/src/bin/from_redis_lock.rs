@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // Before: `SET lock:account:42 RANDOM NX PX 10000`, the write, a script that deletes the key.
     let wait = Duration::from_secs(5);
     if step == "enforce" {
-        // A stale write is refused. The last step of all programs; then protect the table.
+        // A stale write is refused. When all programs have taken this last step, protect the table.
         let accounts = FencedLocks::new(locks, store);
         let guard = accounts.acquire("account:42").wait(wait).await?;
         let mut tx = guard.begin().await?;
@@ -35,7 +35,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     sqlx::query(ADD).execute(&mut *tx).await?;
     let seen = observer.look(guard.sequencer()).await;
     if step == "warn" && seen.is_refused() {
-        println!("a stale write: {seen:?}"); // tell somebody, and store it all the same
+        println!("a stale write: {seen:?}"); // warn an operator, and store the write nevertheless
     }
     tx.commit().await?;
     guard.release().await?;

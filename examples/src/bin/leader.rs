@@ -12,7 +12,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let lead = shop.lead("scheduler");
     let lead = lead.metadata(address.as_str());
-    // A connection that is cut costs a pause, and not the lead.
+    // After a lost connection the leader pauses, and stays the leader.
     let leading = lead.run_through(FencedLockError::may_pass, async |term| {
         println!("leading, term {}", term.token());
         loop {
@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tokio::select! {
         ended = leading => ended.map_err(|error: FencedLockError| error.into()),
         _ = tokio::signal::ctrl_c() => {
-            // The lease was released with the future; this waits until it is gone.
+            // The drop of the future releases the lease; this waits until the lease is released.
             shop.locks().shutdown().await;
             Ok(())
         }

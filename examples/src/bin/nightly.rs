@@ -1,4 +1,4 @@
-//! A job that runs every night, once, in whichever of its processes is first:
+//! A job that runs once every night, in the first process that is ready:
 //! `nightly postgres://localhost/shop`
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 Ok::<_, FencedLockError>(())
             })
             .await;
-        // A night that failed is noted, and due again after a pause that grows.
+        // The failure of a night is noted. The night is due again after a pause, which grows.
         let pause = match runs {
             Ok(runs) => {
                 println!("done: {:?}; next in {:?}", runs.done, runs.next_in);

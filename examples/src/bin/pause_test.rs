@@ -11,7 +11,7 @@ struct Bank {
     _folder: tempfile::TempDir,
 }
 
-/// Reads the balance, and writes 10 less: the paid-out sum is the missing one.
+/// Pays out 10: reads the balance, and writes 10 less. `paid_out` has the sum of all payments.
 async fn pay_out(bank: &Bank, me: &Process) -> Result<(), FencedLockError> {
     let accounts = FencedLocks::new(me.locks().clone(), bank.store.clone());
     let guard = accounts.acquire("account:42").await?;

@@ -1,4 +1,4 @@
-//! A job that runs once for each slot, however often and by however many processes it is started:
+//! A job that runs once for each slot, even if several processes start it several times:
 //! `run_once postgres://localhost/shop 2026-11-27`
 use palisade::{
     jobs::{JobOutcome, Jobs},
@@ -14,7 +14,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let shop = palisade::open(url).await?;
 
     let report = shop.once("report", slot.as_str()).run(async |tx| {
-        // Whatever is done through `tx` is committed with the marker of the slot, or not at all.
+        // All writes through `tx` are committed with the marker of the slot, or not at all.
         sqlx::query("INSERT INTO report (day) VALUES ($1)")
             .bind(&slot)
             .execute(&mut **tx)

@@ -9,7 +9,7 @@ use tonic::{Request, Response, Status};
 
 struct Accounts {
     store: PgFencedStore,
-    /// All clients are believed; `palisade::http::signed` is for clients that are not.
+    /// All clients are trusted; use `palisade::http::signed` for clients that are not.
     tokens: Unsigned,
 }
 
@@ -36,7 +36,7 @@ fn denied(why: impl ToString) -> Status {
     Status::permission_denied(why.to_string())
 }
 
-/// `FAILED_PRECONDITION` tells a client not to send the same again, `UNAVAILABLE` that it may.
+/// After `FAILED_PRECONDITION` a client must not repeat the request; after `UNAVAILABLE` it may.
 fn status(error: FenceError) -> Status {
     match error {
         stale if stale.is_fenced() => Status::failed_precondition(stale.to_string()),

@@ -24,7 +24,7 @@ async fn update(
         .execute(&mut *tx)
         .await?;
     if done.rows_affected() == 0 {
-        return Ok((None, StatusCode::NOT_FOUND)); // dropped, the transaction is rolled back
+        return Ok((None, StatusCode::NOT_FOUND)); // the drop rolls the transaction back
     }
     // The receipt of the commit becomes the header `Fencing-Accepted`.
     Ok((Some(tx.commit().await?), StatusCode::NO_CONTENT))
@@ -37,8 +37,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .ok_or("usage: web_service DATABASE_URL")?;
     let store = PgFencedStore::new(sqlx::PgPool::connect(&url).await?);
     store.migrate().await?;
-    // All clients are believed; `palisade::http::signed` is for clients that are not. The name is
-    // `LockManager::issuer()` of the clients.
+    // All clients are trusted; use `palisade::http::signed` for clients that are not. The name is
+    // the `LockManager::issuer()` of the clients.
     let tokens = Unsigned::new(Issuer::new("postgres")?);
     let accounts = Scope::path_of::<i64>("/accounts/", "account:");
     let fencing = FencingLayer::required(tokens, accounts);

@@ -1,4 +1,4 @@
-//! The code that the tests of all examples share, also those of other people's frameworks.
+//! The code that the tests of all examples share, also the tests of `examples/frameworks`.
 
 use e2e::{
     process::Process,
@@ -11,7 +11,7 @@ pub(crate) async fn said(program: &mut Process) -> String {
     program.line().await.unwrap()
 }
 
-/// Account 42 with 100.
+/// A database in which account 42 has 100.
 pub(crate) async fn bank() -> (PostgresDatabase, PgPool) {
     let database = postgres_database().await;
     let pool = PgPool::connect(database.url()).await.unwrap();

@@ -31,7 +31,7 @@ struct Row {
     version: u64,
 }
 
-/// The state of a slot. A slot without an entry is due.
+/// The entry of a slot that the store knows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slot {
     /// The token under which it was done, and when, since 1970.

@@ -27,6 +27,6 @@ export async function send(path, body) {
   }).catch(() => null);
   if (answer?.ok) { return true; }
   const problem = await answer?.json().catch(() => null);
-  say(problem?.detail ?? `The gateway refused the request (${answer?.status ?? "no answer"}).`, true);
+  say(problem?.detail ?? `The gateway refused it (${answer?.status ?? "no answer"}).`, true);
   return false;
 }

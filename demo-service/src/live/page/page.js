@@ -132,13 +132,13 @@ function tell() {
 function progress(ready, stopped) {
   if (!view.by_hand) { return "Both runs are being played…"; }
   if (stopped) {
-    return "Client 1 is frozen, and client 2 waits until the lock of client 1 ends. Wake client 1 up or kill it "
-      + "when you like: before that, or after client 2 has written.";
+    return "Client 1 is frozen, and client 2 waits until the lock of client 1 ends. "
+      + "Wake client 1 up or kill it when you like: before that, or after client 2 has written.";
   }
   return ready ? "Client 1 works and renews its lock. Freeze or kill it when you like." : "Both have begun…";
 }
 
-// Changes only events that are new, so that a button stays in place while a visitor is about to press it.
+// Changes only new events, so that a button stays in place while a visitor is about to press it.
 function tellEvents(section, events) {
   const list = section.querySelector(".events");
   const moment = replay.moment() ?? Infinity;

@@ -5,7 +5,7 @@ import { byId, seconds } from "./dom.js";
 const slider = byId("moment");
 const button = byId("play-again");
 
-/** `times()` are the times of the events; `look(moment)` shows a moment, `look(null)` everything. */
+/** `times()` are those of all events; `look(moment)` shows a moment, `look(null)` everything. */
 export function startReplay(times, look) {
   let moment = null;
   // The present turn of playing. A turn that was stopped while it waited must not go on.

@@ -1,7 +1,8 @@
 //! A worker of apalis whose queue gives a task out twice: `apalis_worker postgres://localhost/bank`
 //!
 //! Queues deliver at least once: a worker that is paused for too long loses its task to another
-//! one, and then both go on. A task that is marked in the transaction of its effect happens once.
+//! worker, and then both go on. A task that is marked in the transaction of its effect is done
+//! once.
 use std::{error::Error, time::Duration};
 
 use apalis::prelude::*;
@@ -13,9 +14,9 @@ struct Interest {
     day: &'static str,
 }
 
-/// The slot is the name of the task, which all its copies have.
+/// The slot is the name of the task, which all copies of the task have.
 async fn credit(task: Interest, bank: Data<PgFencedLocks>) -> Result<(), BoxDynError> {
-    // The worker has several tasks at work at the same time; those of one job wait for each other.
+    // The worker runs several tasks at the same time. Tasks of one job wait for each other.
     let wait = Duration::from_secs(30);
     let once = bank.once("interest", task.day).wait(wait);
     let outcome = once.run(async |tx| {
@@ -27,7 +28,7 @@ async fn credit(task: Interest, bank: Data<PgFencedLocks>) -> Result<(), BoxDynE
     match outcome.await? {
         JobOutcome::Ran((), receipt) => println!("{} ran under {}", task.day, receipt.token()),
         JobOutcome::Done { token, .. } => println!("{} was done under {token}", task.day),
-        // An error has apalis try again later.
+        // After an error apalis tries again later.
         other => return Err(format!("not now: {other:?}").into()),
     }
     Ok(())
@@ -40,7 +41,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     store.migrate().await?;
     let bank = palisade::open(store).await?;
 
-    let mut queue = MemoryStorage::new(); // or that of apalis-postgres, apalis-redis, ..
+    let mut queue = MemoryStorage::new(); // or the storage of apalis-postgres, apalis-redis, ..
     for day in ["2026-11-26", "2026-11-27", "2026-11-27"] {
         queue.push(Interest { day }).await?;
     }

@@ -1,10 +1,10 @@
 //! Diesel behind a fence: `diesel_async postgres://localhost/bank`
 //!
-//! Diesel opens transactions itself, so the fence is a function of SQL that each calls first.
+//! Diesel opens transactions itself, so each transaction first calls an SQL function, the fence.
 #![allow(
     missing_docs,
     clippy::exhaustive_structs,
-    reason = "of what `table!` makes"
+    reason = "in the code that `table!` makes"
 )]
 use std::error::Error;
 

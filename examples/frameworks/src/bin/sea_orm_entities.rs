@@ -1,5 +1,5 @@
 //! Entities of SeaORM behind a fence: `sea_orm_entities postgres://localhost/bank`
-//! It opens transactions itself, so the fence is a function of SQL that each calls first.
+//! SeaORM opens transactions itself, so each transaction first calls an SQL function, the fence.
 use std::error::Error;
 
 use palisade::Sequencer;
@@ -45,7 +45,7 @@ async fn deposit(db: &DatabaseConnection, lease: &Sequencer, amount: i64) -> Res
 async fn main() -> Result<(), Box<dyn Error>> {
     let url = std::env::args().nth(1).ok_or("usage: .. DATABASE_URL")?;
     let db = Database::connect(url).await?;
-    // SeaORM 2 has the same sqlx: both use one pool.
+    // SeaORM 2 uses the same version of sqlx, so both use one pool.
     let accounts = palisade::open(db.get_postgres_connection_pool().clone()).await?;
 
     let slow = accounts.acquire("account:42").await?;

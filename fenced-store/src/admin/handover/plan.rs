@@ -21,8 +21,8 @@ pub struct HandoverPlan {
     pub floor: FencingToken,
 }
 
-/// The greatest difference between clocks that a handover allows for. It takes issued tokens to be
-/// below the clock plus this difference.
+/// The greatest difference between clocks. A handover assumes that issued tokens are below the
+/// clock plus this difference.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
 
 impl<DB: Dialect> Admin<'_, DB> {
