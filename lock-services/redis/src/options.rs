@@ -37,8 +37,8 @@ impl Options {
             }
             _ => {
                 return Err(invalid(
-                    "give replicas, at least 1, together with replicas_ms, at least 1 and less than \
-                     the response timeout",
+                    "give replicas, at least 1, together with replicas_ms, at least 1 and less \
+                     than the response timeout",
                 ));
             }
         };

@@ -12,11 +12,13 @@ use e2e::{
 use lock_core::{
     Attempt, ErrorKind, LockManager, LostReason, Operation, Ttl, backend::ConnectOptions,
 };
-use sqlx::{ConnectOptions as _, Connection as _, PgConnection, postgres::PgConnectOptions};
+use sqlx::{
+    ConnectOptions as _, Connection as _, PgConnection, PgPool, postgres::PgConnectOptions,
+};
 use tokio::time::timeout;
 use url::Url;
 
-use crate::world::{connect, database, manager, migrate};
+use crate::world::{connect, count, database, manager, migrate};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -126,4 +128,29 @@ async fn the_error_for_a_server_that_takes_no_connection_has_its_reason() {
     says("too many clients").await;
     server.kill().await;
     says("Connection refused").await;
+}
+
+/// Catches: an acquisition that fails because an administrator has cancelled its statement.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_was_cancelled_is_sent_again() {
+    const CANCEL: &str = "select count(pg_cancel_backend(pid)) from pg_stat_activity
+        where datname = current_database() and pg_blocking_pids(pid) <> '{}'";
+    let database = database().await;
+    let locks = manager(database.url()).await;
+    locks.acquire("r").await.unwrap().release().await.unwrap();
+    let pool = PgPool::connect(database.url()).await.unwrap();
+    let mut blocker = pool.begin().await.unwrap();
+    let row = "select from fenced.lease where resource like '%r' for update";
+    sqlx::query(row).execute(&mut *blocker).await.unwrap();
+    let acquire = tokio::spawn(locks.acquire("r").into_future());
+    for round in 0..2 {
+        until("a statement is cancelled", async || {
+            count(&pool, CANCEL).await > 0
+        })
+        .await;
+        assert!(!acquire.is_finished(), "after {round} other statements");
+    }
+    blocker.rollback().await.unwrap();
+    let granted = timeout(PATIENCE, acquire).await.expect("an answer");
+    granted.unwrap().unwrap().release().await.unwrap();
 }
