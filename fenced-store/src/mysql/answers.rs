@@ -4,6 +4,11 @@
 //! the preparation of a statement. If the future of a statement is dropped during its preparation,
 //! the next question takes those answers for its own, and waits for ever, fails, or panics. The
 //! pool asks such a question, without a timeout, when it gets a connection back.
+//!
+//! sqlx could be mended in `sqlx-mysql/src/connection`. `prepare_statement` in `executor.rs` has to
+//! note the answers to the preparation in `MySqlStream::waiting`. `wait_until_ready` in `stream.rs`
+//! has to read these answers, and `recv_packet_part` in `stream.rs` must not take a header before
+//! its packet is whole.
 
 use std::{future::poll_fn, panic::AssertUnwindSafe, pin::pin, task::Poll};
 
