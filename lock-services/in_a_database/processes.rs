@@ -4,7 +4,7 @@ use std::{future::IntoFuture, time::Duration};
 
 use e2e::process::Process;
 use lock_core::{
-    LeaseGuard, LockManager, Released, Ttl,
+    ErrorKind, LeaseGuard, LockManager, Released, Ttl,
     backend::{Runtime, TokioRuntime},
 };
 use serde_json::{Value, json};
@@ -59,6 +59,18 @@ impl<D: Database> World<D> {
         tokio::spawn(next(self.locks.clone()))
     }
 
+    /// Stops a process, but not in the middle of a write, because that stops all users of a file.
+    async fn stop(&self, process: &mut Process) {
+        loop {
+            process.pause().await;
+            match self.locks.acquire("free").await {
+                Ok(free) => return drop(free.release().await.unwrap()),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
+            }
+            process.resume();
+        }
+    }
+
     async fn until_waiting(&self, waiters: i64) {
         until_waiting::<D>(&self.pool, "r", waiters).await;
     }
@@ -81,7 +93,7 @@ async fn is_passed_over<D: Database>(stop: bool) {
     let next = world.waiter();
     world.until_waiting(2).await;
     if stop {
-        failing.pause().await;
+        world.stop(&mut failing).await;
     } else {
         failing.kill().await;
     }
@@ -114,7 +126,7 @@ async fn costs_its_ttl<D: Database>(stop: bool) {
     let next = world.waiter();
     world.until_waiting(1).await;
     if stop {
-        failing.pause().await;
+        world.stop(&mut failing).await;
     } else {
         failing.kill().await;
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::args().nth(1).ok_or("usage: first DATABASE_URL")?;
-    let bank = palisade::open(url).await?; // lock service and store, in schemas of ours
+    let bank = palisade::open(url).await?; // lock service and store, in schemas of their own
 
     let slow = bank.acquire("account:42").ttl(palisade::Ttl::secs(1));
     let slow = slow.renew(false).await?;
