@@ -64,7 +64,10 @@ impl<D: Database> World<D> {
         loop {
             process.pause().await;
             match self.locks.acquire("free").await {
-                Ok(free) => return drop(free.release().await.unwrap()),
+                Ok(free) => {
+                    free.release().await.unwrap();
+                    return;
+                }
                 Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
             }
             process.resume();
