@@ -5,13 +5,17 @@ use std::time::Duration;
 
 use e2e::warden::workspace_binary;
 use futures_util::future::join_all;
-use lock_core::Ttl;
+use lock_core::{ErrorKind, Ttl};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Command;
 
 use crate::support::{Marked, Place, palisade_run};
 
 const TTL: &str = "2s";
+
+/// How long a process that was stopped in the middle of a write may keep the file of SQLite. It is
+/// killed when its lease is over.
+const STOPPED_WRITER: Duration = Duration::from_secs(10);
 
 /// Scripts, and the number of their processes.
 const COMMANDS: [(&str, &str, usize); 4] = [
@@ -37,7 +41,11 @@ enum Victim {
 
 /// Takes the lease when it is free, and returns the processes of the command that live then.
 pub(crate) async fn alive_at_the_next_grant(run: &Marked, url: &str, resource: &str) -> Vec<Pid> {
-    let locks = palisade::connect(url).ttl(Ttl::secs(10)).await.unwrap();
+    let locks = palisade::connect(url)
+        .ttl(Ttl::secs(10))
+        .response_timeout(STOPPED_WRITER)
+        .await
+        .unwrap();
     let next = locks.acquire(resource).wait(Duration::from_secs(30)).await;
     let alive = run.commands();
     next.unwrap().release().await.unwrap();
@@ -45,14 +53,25 @@ pub(crate) async fn alive_at_the_next_grant(run: &Marked, url: &str, resource: &
 }
 
 /// The control: a process that no other process watches is stopped, and its command goes on.
-pub(crate) async fn the_control_lives_on(url: &str) {
+pub(crate) async fn the_control_lives_on() {
+    let place = Place::new();
+    let url = place.url();
     let mut alone = Command::new(workspace_binary("e2e-worker").unwrap());
-    alone.args(["alone", "--lock", url, "--resource", "control"]);
+    alone.args(["alone", "--lock", &url, "--resource", "r"]);
     alone.args(["--ttl-ms", "2000", "--", "sleep", "60"]);
     let alone = Marked::spawn(alone);
     alone.until_it_has(1).await;
-    kill_process(alone.guardian(), Signal::STOP).unwrap();
-    let alive = alive_at_the_next_grant(&alone, url, "control").await;
+    let locks = palisade::connect(&*url).await.unwrap();
+    loop {
+        kill_process(alone.guardian(), Signal::STOP).unwrap();
+        match locks.acquire("another").await {
+            Ok(_) => break,
+            // It is in the middle of a write, and no process would kill it.
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
+        }
+        kill_process(alone.guardian(), Signal::CONT).unwrap();
+    }
+    let alive = alive_at_the_next_grant(&alone, &url, "r").await;
     assert_eq!(alive.len(), 1, "the control ended its command");
 }
 
@@ -60,41 +79,35 @@ pub(crate) async fn the_control_lives_on(url: &str) {
 /// process alone, lets it go on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_is_dead_before_the_next_holder_begins() {
-    let place = Place::new();
-    let url = place.url();
     let faults = [Victim::Guardian, Victim::Supervisor]
         .into_iter()
         .flat_map(|victim| [(victim, Signal::STOP), (victim, Signal::KILL)]);
     let cases = faults.flat_map(|fault| COMMANDS.map(|command| (fault, command)));
-    let mut number = 0;
-    let cases = cases.map(|case| {
-        number += 1;
-        (format!("r{number}"), case)
+    // Each case has a file of its own, because a process that is stopped may keep its file.
+    let watched = cases.map(async |((victim, signal), (does, script, processes))| {
+        let place = Place::new();
+        let url = place.url();
+        let arguments = ["--resource", "r", "--lock", &url, "--ttl", TTL];
+        let command = ["--", "sh", "-c", script];
+        let mut run = Marked::spawn(palisade_run(&[&arguments[..], &command].concat()));
+        run.until_it_has(processes).await;
+        let guardian = run.guardian();
+        let process = match victim {
+            Victim::Guardian => guardian,
+            Victim::Supervisor => run.supervisor(),
+        };
+        kill_process(process, signal).unwrap();
+        let alive = alive_at_the_next_grant(&run, &url, "r").await;
+        assert!(alive.is_empty(), "{victim:?} {signal:?}, and {does}");
+        if victim == Victim::Guardian && signal == Signal::STOP {
+            kill_process(guardian, Signal::CONT).unwrap();
+        }
+        let code = run.ended().await.code();
+        let was_killed = victim == Victim::Guardian && signal == Signal::KILL;
+        let expected = (!was_killed).then_some(124);
+        assert_eq!(code, expected, "{victim:?} {signal:?}, and {does}");
     });
-    let watched = cases.map(
-        async |(resource, ((victim, signal), (does, script, processes)))| {
-            let arguments = ["--resource", &resource, "--lock", &url, "--ttl", TTL];
-            let command = ["--", "sh", "-c", script];
-            let mut run = Marked::spawn(palisade_run(&[&arguments[..], &command].concat()));
-            run.until_it_has(processes).await;
-            let guardian = run.guardian();
-            let process = match victim {
-                Victim::Guardian => guardian,
-                Victim::Supervisor => run.supervisor(),
-            };
-            kill_process(process, signal).unwrap();
-            let alive = alive_at_the_next_grant(&run, &url, &resource).await;
-            assert!(alive.is_empty(), "{victim:?} {signal:?}, and {does}");
-            if victim == Victim::Guardian && signal == Signal::STOP {
-                kill_process(guardian, Signal::CONT).unwrap();
-            }
-            let code = run.ended().await.code();
-            let was_killed = victim == Victim::Guardian && signal == Signal::KILL;
-            let expected = (!was_killed).then_some(124);
-            assert_eq!(code, expected, "{victim:?} {signal:?}, and {does}");
-        },
-    );
-    tokio::join!(join_all(watched), the_control_lives_on(&url));
+    tokio::join!(join_all(watched), the_control_lives_on());
 }
 
 /// Catches: a command that one of our processes does not know of, because the other one died while
