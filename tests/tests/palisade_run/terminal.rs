@@ -44,6 +44,15 @@ impl Terminal {
         Self::with(&["bash", "--norc", "--noprofile", "-i"])
     }
 
+    /// With such a shell, and a command in it that has begun and takes a minute.
+    async fn with_sleep(run: &str) -> Self {
+        let mut terminal = Self::with_shell();
+        let command = format!("{run}sh -c 'echo is there; exec sleep 61'");
+        terminal.line(&command).await;
+        terminal.shows("is there\r\n").await;
+        terminal
+    }
+
     /// With a program that leads the session of the terminal.
     fn with(program: &[&str]) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC);
@@ -139,11 +148,7 @@ fn prefixes(place: &Place) -> [String; 2] {
 async fn ctrl_c_ends_the_command_and_what_is_around_it() {
     let place = Place::new();
     for run in prefixes(&place) {
-        let mut terminal = Terminal::with_shell();
-        terminal
-            .line(&format!("{run}sh -c 'echo is there; exec sleep 61'"))
-            .await;
-        terminal.shows("is there\r\n").await;
+        let mut terminal = Terminal::with_sleep(&run).await;
         terminal.types(CTRL_C);
         terminal.shows("prompt> ").await;
         terminal.line("echo code=$?").await;
@@ -256,11 +261,7 @@ async fn the_terminal_and_pipes_are_those_of_the_command() {
 async fn a_terminal_that_hangs_up_ends_the_command_and_frees_the_lease() {
     let place = Place::new();
     let [_, run] = prefixes(&place);
-    let mut terminal = Terminal::with_shell();
-    terminal
-        .line(&format!("{run}sh -c 'echo is there; exec sleep 61'"))
-        .await;
-    terminal.shows("is there\r\n").await;
+    let terminal = Terminal::with_sleep(&run).await;
     let Terminal {
         master,
         shell,
@@ -380,11 +381,7 @@ async fn neighbours_in_a_pipe_and_the_command_can_read_the_terminal() {
 async fn a_command_that_is_continued_by_others_continues_its_guardian() {
     let place = Place::new();
     let [_, run] = prefixes(&place);
-    let mut terminal = Terminal::with_shell();
-    terminal
-        .line(&format!("{run}sh -c 'echo is there; exec sleep 61'"))
-        .await;
-    terminal.shows("is there\r\n").await;
+    let mut terminal = Terminal::with_sleep(&run).await;
     terminal.types(CTRL_Z);
     terminal.shows("Stopped").await;
     let sleeps = terminal.shell.commands_named("sleep");
@@ -409,11 +406,7 @@ fn send(processes: &[Pid], signal: Signal) {
 async fn a_guardian_that_is_late_does_not_stay_stopped_while_its_command_goes_on() {
     let place = Place::new();
     let [_, run] = prefixes(&place);
-    let mut terminal = Terminal::with_shell();
-    terminal
-        .line(&format!("{run}sh -c 'echo is there; exec sleep 61'"))
-        .await;
-    terminal.shows("is there\r\n").await;
+    let terminal = Terminal::with_sleep(&run).await;
     let shell = &terminal.shell;
     let (sleeps, supervisors) = (shell.commands_named("sleep"), shell.supervisors());
     let mut guardian = shell.commands_named("palisade");
@@ -469,12 +462,7 @@ async fn a_wait_that_is_stopped_goes_on_although_the_lease_came_long_ago() {
 async fn a_stopped_command_is_ended_by_kill() {
     let place = Place::new();
     for run in prefixes(&place) {
-        let mut terminal = Terminal::with_shell();
-        terminal.line("set -o notify").await;
-        terminal
-            .line(&format!("{run}sh -c 'echo is there; exec sleep 61'"))
-            .await;
-        terminal.shows("is there\r\n").await;
+        let mut terminal = Terminal::with_sleep(&run).await;
         terminal.types(CTRL_Z);
         terminal.shows("Stopped").await;
         // With SIGCONT, as shells do it.
