@@ -114,3 +114,48 @@ fn the_loss_of_a_lease_that_is_not_renewed_is_noticed() {
         calm: ms(12_000),
     });
 }
+
+/// A client was killed while it waited. Its place outlived it by 30 s, and the lease of another
+/// client, who was stopped, ended in the last half second of these.
+/// Catches: an operator of the schedule who stops looking while a dead client may still get a lease.
+#[test]
+fn a_lease_that_goes_to_a_dead_waiter_late_is_ended_by_the_operator() {
+    let lease = |after, choice| Work {
+        choice,
+        ..work(after, Task::Lease, 0)
+    };
+    let stopped = Work {
+        takes: ms(7_697),
+        stopped: Some((0, ms(5_710))),
+        ..lease(4, 96)
+    };
+    assert_kept(&Plan {
+        seed: 2_917_856_357,
+        order: Order::Fifo,
+        variant: Variant::Pushes,
+        ttl: Duration::from_secs(3_600),
+        is_long: true,
+        to_service: Net {
+            delay: ms(19),
+            lost: 49,
+            copied: 0,
+            late: 0,
+            late_by: ms(8_000),
+        },
+        to_store: Net::default(),
+        lock_timeout: ms(300),
+        clients: vec![
+            client(&[lease(9, 16)]),
+            Client {
+                killed: Some((ms(2_400), Death::Killed)),
+                ..client(&[lease(116, 32), lease(0, 48)])
+            },
+            Client {
+                pauses: vec![(9, ms(9_836))],
+                ..client(&[stopped])
+            },
+        ],
+        faults: Vec::new(),
+        calm: ms(12_000),
+    });
+}

@@ -125,12 +125,10 @@ fn has_left_the_queue<S: Ledger>(around: &Surroundings<S>, client: u32) {
 /// An operator looks for leases of the dead after this time, again and again.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often an operator looks: a lease that ends may go to another dead client, who still waits.
-const LOOKS: usize = 20;
-
 /// All faults end. If leases do not end by themselves, an operator ends those of dead clients,
-/// because others may wait for them without bound. After a loss of state the operator ends every
-/// lease, because it cannot tell which client has it.
+/// because others may wait for them without bound. The operator looks until the last client has
+/// ended, because a lease that ends may go to another dead client, who still has a place. After a
+/// loss of state the operator ends every lease, because it cannot tell which client has it.
 fn calm<S: Ledger>(
     fate: &Process,
     around: &Arc<Surroundings<S>>,
@@ -144,10 +142,7 @@ fn calm<S: Ledger>(
         runtime.sleep(around.plan.calm).await;
         around.weather.calm_down();
         around.service.set_down(false);
-        for _ in 0..LOOKS {
-            if !around.plan.is_long || slots.iter().all(|slot| slot.has_ended()) {
-                return;
-            }
+        while around.plan.is_long && slots.iter().any(|slot| !slot.has_ended()) {
             runtime.sleep(PATIENCE).await;
             clear_up(&around, &slots, &operator);
         }
