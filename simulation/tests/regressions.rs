@@ -117,7 +117,7 @@ fn the_loss_of_a_lease_that_is_not_renewed_is_noticed() {
 
 /// A client was killed while it waited. Its place outlived it by 30 s, and the lease of another
 /// client, who was stopped, ended in the last half second of these.
-/// Catches: an operator of the schedule who stops looking while a dead client may still get a lease.
+/// Catches: an operator of a schedule who stops looking while a dead client may still get a lease.
 #[test]
 fn a_lease_that_goes_to_a_dead_waiter_late_is_ended_by_the_operator() {
     let lease = |after, choice| Work {

@@ -1,6 +1,6 @@
 //! The lease of a run, from its acquisition to its end, with the messages to the command.
 
-use std::{fmt, future::pending, pin::pin, time::Duration};
+use std::{fmt, future::pending, pin::pin, sync::OnceLock, time::Duration};
 
 use fenced_http::signed::SigningKey;
 use fenced_jobs::{JobOutcome, Jobs, Schedule, Slot};
@@ -12,6 +12,7 @@ use lock_core::{
 use serde_json::json;
 use tokio::{
     sync::{oneshot, watch},
+    task::{JoinHandle, spawn_blocking},
     time::timeout,
 };
 
@@ -72,6 +73,7 @@ pub(super) async fn with_lease(
         key: key(args)?,
         report,
         started: TokioRuntime.now(),
+        acquired: OnceLock::new(),
     };
     if args.every.is_some() && run.slot.is_none() {
         return Ok(Finish::NothingDue);
@@ -94,6 +96,10 @@ pub(super) async fn with_lease(
     };
     if timeout(LEAVING, locks.shutdown()).await.is_err() {
         tracing::debug!("the lock service does not answer, so the lease ends by itself");
+    }
+    if let Some(told) = run.acquired.into_inner() {
+        // The line comes before the next ones.
+        let _panicked = told.await;
     }
     finish
 }
@@ -158,6 +164,8 @@ struct Run<'a> {
     key: Option<SigningKey>,
     report: Report,
     started: Moment,
+    /// The output of the line about the lease.
+    acquired: OnceLock<JoinHandle<()>>,
 }
 
 impl Run<'_> {
@@ -314,6 +322,8 @@ impl Run<'_> {
         }
     }
 
+    /// Writes a line, on a thread of its own because a reader that does not read must not delay the
+    /// command, or its end.
     fn tell_acquired(&self, lease: &LeaseGuard) {
         let (resource, token) = (lease.resource(), lease.token());
         let waited = TokioRuntime.now().since(self.started);
@@ -322,7 +332,10 @@ impl Run<'_> {
             "waited_ms": palisade_gateway::wire::millis(waited),
         });
         let text = format!("\"{resource}\" is acquired after {waited:.1?}, with token {token}");
-        self.report.step("acquired", event, &text);
+        let report = self.report;
+        let told = spawn_blocking(move || report.step("acquired", event, &text));
+        // A run has one lease.
+        let _none = self.acquired.set(told);
     }
 
     async fn released(&self, release: impl Future<Output = Result<Released, lock_core::Error>>) {

@@ -1,6 +1,7 @@
 //! A run in which nothing fails.
 
 use std::{
+    io::{Read, Write},
     os::unix::process::ExitStatusExt,
     process::Stdio,
     time::{Duration, Instant},
@@ -98,6 +99,56 @@ async fn input_and_output_are_those_of_the_command() {
         rustix::io::write(&input, b"x").is_err()
     })
     .await;
+}
+
+/// Catches: a command that does not begin, because no reader takes our line about its lease.
+#[tokio::test]
+async fn a_reader_that_does_not_read_keeps_no_command_waiting() {
+    let place = Place::new();
+    let url = place.url();
+    let head = ["--resource", "r", "--lock", &url, "--verbose", "--"];
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    rustix::io::ioctl_fionbio(&writer, true).unwrap();
+    let mut filled = 0;
+    while let Ok(written) = writer.write(&[b'.'; 4096]) {
+        filled += written;
+    }
+    rustix::io::ioctl_fionbio(&writer, false).unwrap();
+    let mut run = {
+        let mut run = palisade_run(&[&head[..], &["echo", "begun"]].concat());
+        run.stdout(Stdio::piped()).stderr(writer).spawn().unwrap()
+    };
+    let mut out = [0; 6];
+    let begun = run.stdout.as_mut().unwrap().read_exact(&mut out);
+    let begun = tokio::time::timeout(Duration::from_secs(30), begun).await;
+    begun.expect("the command does not begin").unwrap();
+    assert_eq!(&out, b"begun\n");
+    // The lease is released, too.
+    let next = [
+        "--resource",
+        "r",
+        "--lock",
+        &url,
+        "--wait",
+        "30s",
+        "--",
+        "true",
+    ];
+    assert_eq!(output(&next).await.status.code(), Some(0));
+    let said = tokio::task::spawn_blocking(move || {
+        reader.read_exact(&mut vec![0; filled]).unwrap();
+        let mut said = String::new();
+        reader.read_to_string(&mut said).unwrap();
+        said
+    });
+    assert_eq!(run.wait().await.unwrap().code(), Some(0));
+    let said = said.await.unwrap();
+    let lines: Vec<_> = said.lines().collect();
+    let [acquired, exited] = lines[..] else {
+        panic!("{said}");
+    };
+    assert!(acquired.contains("is acquired after"), "{said}");
+    assert!(exited.contains("exit code 0"), "{said}");
 }
 
 /// Catches: a command that cannot present its token, or a secret where others can see it.
