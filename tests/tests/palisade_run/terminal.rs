@@ -50,6 +50,11 @@ impl Terminal {
         let command = format!("{run}sh -c 'echo is there; exec sleep 61'");
         terminal.line(&command).await;
         terminal.shows("is there\r\n").await;
+        // The shell has written this, before it became the command that the tests look for.
+        until("it sleeps", async || {
+            terminal.shell.commands_named("sleep").len() == 1
+        })
+        .await;
         terminal
     }
 
