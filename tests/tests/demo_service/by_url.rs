@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use crate::{
-    gateway::{Gateway, send},
+    gateway::{Gateway, patient, send},
     operator_commands::object,
     scenario::{assert_as_told, played},
 };
@@ -106,7 +106,7 @@ async fn the_gateway(gateway: &Gateway, kind: &str) {
     let resource = format!("account:{id}");
     let account = format!("/v1/accounts/{id}");
     let lease = json!({ "ttl_ms": TTL_MS });
-    let granted = gateway.acquire(&resource, lease.clone()).await;
+    let granted = gateway.acquire(&resource, patient(TTL_MS)).await;
     assert_eq!(granted.body["issuer"], kind, "{granted:?}");
     let first = granted.body["fencing_token"].as_str().unwrap();
     let held = gateway.acquire(&resource, lease).await;
@@ -146,7 +146,7 @@ async fn keys(gateway: &Gateway, kind: &'static str) {
     let keyed = || {
         let request = gateway.request(Method::POST, &format!("/v1/leases/{resource}"));
         let request = request.header("idempotency-key", &key);
-        send(request.json(&json!({ "ttl_ms": TTL_MS })))
+        send(request.json(&patient(TTL_MS)))
     };
     let granted = keyed().await;
     assert_eq!(granted.status, 201, "{granted:?}");
@@ -212,9 +212,7 @@ async fn a_missing_ability_of_a_lock_service_is_a_501_over_http() {
 
 async fn the_operators(gateway: &Gateway, url: &str) {
     let resource = format!("account:{}", fresh("by-url"));
-    let granted = gateway
-        .acquire(&resource, json!({ "ttl_ms": TTL_MS }))
-        .await;
+    let granted = gateway.acquire(&resource, patient(TTL_MS)).await;
     assert_eq!(granted.status, 201, "{granted:?}");
     let lock = ["--lock", url];
     let database = format!("sqlite:{}", gateway.database().display());

@@ -4,14 +4,13 @@ use std::{fs, str::FromStr};
 
 use e2e::{project::root, servers::postgres_database};
 use reqwest::Method;
-use serde_json::json;
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, postgres::PgConnectOptions,
 };
 
 use crate::{
     exit_codes::run,
-    gateway::{Gateway, send},
+    gateway::{Gateway, patient, send},
 };
 
 /// The statements between two lines of the file, for roles and a database of these names, because a
@@ -64,7 +63,7 @@ async fn the_gateway_of_compose_can_serve_and_can_do_nothing_else_in_its_databas
     let gateway = Gateway::start_alone(&["--store", &app]).await;
     let acquire = gateway.request(Method::POST, "/v1/leases/account:1");
     let acquire = acquire.header("Idempotency-Key", "0123456789abcdef");
-    let granted = send(acquire.json(&json!({ "ttl_ms": 60_000 }))).await;
+    let granted = send(acquire.json(&patient(60_000))).await;
     assert_eq!(granted.status, 201, "{granted:?}");
     let token = granted.body["fencing_token"].as_str().unwrap();
     let renewed = gateway.renew("account:1", token).await;

@@ -4,14 +4,13 @@ use std::str::FromStr;
 
 use e2e::servers::{PostgresDatabase, postgres_database};
 use reqwest::Method;
-use serde_json::json;
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, postgres::PgConnectOptions,
 };
 
 use crate::{
     exit_codes::complaint,
-    gateway::{Gateway, send},
+    gateway::{Gateway, patient, send},
 };
 
 /// The rights that docs/operations/rights.md gives a gateway. The first right is for objects that
@@ -69,7 +68,7 @@ async fn the_documented_rights_are_enough_for_a_gateway() {
     let gateway = Gateway::start_alone(&["--store", &role.url]).await;
     let acquire = gateway.request(Method::POST, "/v1/leases/account:1");
     let acquire = acquire.header("Idempotency-Key", "0123456789abcdef");
-    let granted = send(acquire.json(&json!({ "ttl_ms": 60_000 }))).await;
+    let granted = send(acquire.json(&patient(60_000))).await;
     assert_eq!(granted.status, 201, "{granted:?}");
 
     // A role that may make a schema, but nothing in the schema of the store, has no fewer rights.
