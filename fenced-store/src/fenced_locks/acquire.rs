@@ -1,4 +1,4 @@
-use std::{future::IntoFuture, time::Duration};
+use std::{cmp::max, future::IntoFuture, time::Duration};
 
 use futures_util::future::join_all;
 use lock_core::{
@@ -178,10 +178,13 @@ impl<DB: Storage, L: Leases> AcquireFenced<DB, L> {
         acquire.await?.release().await.map(drop)
     }
 
-    /// The rest of the wait.
+    /// The rest of the wait. The rest of a wait is never zero, because a wait of zero is a look of
+    /// its own.
     fn left(&self, started: Moment) -> Option<Duration> {
         let waited = self.protected.locks.runtime().now().since(started);
-        self.wait.map(|wait| wait.saturating_sub(waited))
+        let left = |wait: Duration| max(wait.saturating_sub(waited), Duration::from_nanos(1));
+        self.wait
+            .map(|wait| if wait.is_zero() { wait } else { left(wait) })
     }
 }
 

@@ -55,6 +55,24 @@ async fn a_holder_that_was_refused_is_lifted_though_its_lease_takes_long_to_end(
     guard.begin().await.unwrap().commit().await.unwrap();
 }
 
+/// An idle connection that was closed is noticed only by the next request.
+/// Catches: a look that is not sent again, or whose answer has no time to arrive.
+#[tokio::test]
+async fn one_look_survives_a_connection_that_is_gone() {
+    let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime);
+    let service = MemoryBackend::new(Arc::clone(&runtime), InitialToken::Clock);
+    let chaos = Chaos::new(Arc::new(service), runtime);
+    let locks = LockManager::builder().build(chaos.clone());
+    let (_world, accounts) = protected_by::<SqliteFile>(locks.unwrap()).await;
+    for lost in [Fault::DropRequest, Fault::DropReply] {
+        chaos.next(Operation::Acquire, lost.clone());
+        let Attempt::Granted(guard) = accounts.try_acquire("account:42").await.unwrap() else {
+            panic!("{lost:?}: it is free");
+        };
+        guard.release().await.unwrap();
+    }
+}
+
 /// If others hold the resource, the one look returns no error.
 /// Catches: a look that waits, or that claims what others hold.
 #[tokio::test]

@@ -62,20 +62,15 @@ impl Acquire<InTurn> {
     async fn acquired(self) -> Result<LeaseGuards, Error> {
         let named = self.what.0?;
         let runtime = self.locks.runtime();
-        let until = runtime.now() + self.settings.wait.unwrap_or(Duration::MAX);
+        let wait = self.settings.until(runtime);
         let mut guards = Vec::new();
         for resource in sorted(&named)? {
-            let mut settings = self.settings.clone();
-            settings.wait = Some(until.since(runtime.now()));
+            let acquire = Acquire {
+                settings: self.settings.clone(),
+                ..self.locks.acquire(resource)
+            };
             // On an error, dropping the guards gives back the leases that were acquired before.
-            let acquire = self.locks.acquire(resource);
-            guards.push(
-                Acquire {
-                    settings,
-                    ..acquire
-                }
-                .await?,
-            );
+            guards.push(acquire.waited(Some(wait)).await?);
         }
         // The first leases may have run out during the wait for the last ones.
         for guard in &guards {

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::LockManager;
 use crate::{
     AcquireRequest, AttemptRef, Error, ErrorKind, Extension, Holder, Runtime, Wait,
@@ -41,10 +43,12 @@ impl LeaseSettings {
         request
     }
 
-    /// The end of a wait that begins now.
+    /// The end of a wait that begins now. A wait of zero is one look: it has time to be sent again
+    /// if its connection was gone.
     pub(super) fn until(&self, runtime: &dyn Runtime) -> Wait {
         match self.wait {
             None => Wait::Forever,
+            Some(Duration::ZERO) => Wait::Never,
             Some(wait) => Wait::Until(runtime.now() + wait),
         }
     }
