@@ -117,7 +117,7 @@ fn prepared<DB: KeyTable>(
     terms: &Terms,
 ) -> AcquireFenced<DB> {
     let acquire = app.protected.acquire(resource);
-    let mut acquire = acquire.wait(terms.wait).ttl(terms.ttl);
+    let mut acquire = acquire.wait_or_look(terms.wait).ttl(terms.ttl);
     if let Some(metadata) = &terms.metadata {
         acquire = acquire.metadata(metadata.as_str());
     }

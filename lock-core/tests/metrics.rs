@@ -99,10 +99,10 @@ impl World {
             .locks
             .acquire("r")
             .retry(RetryPolicy::fixed(TTL.get()).limit(0));
-        let held = poll.clone().try_acquire().await;
-        assert!(matches!(held, Ok(Attempt::Held { .. })));
+        assert!(matches!(poll.try_acquire().await, Ok(Attempt::Held { .. })));
         self.chaos.next(Operation::Acquire, Fault::DropRequest);
-        poll.await.unwrap_err();
+        let wait = Duration::ZERO;
+        self.locks.acquire("r").wait(wait).await.unwrap_err();
         // A renewal that fails, the loss that follows, and a release that is given up.
         self.chaos.always(Operation::Renew, Fault::DropRequest);
         self.chaos.always(Operation::Release, Fault::DropRequest);

@@ -1,12 +1,12 @@
 //! Lost, delayed and repeated messages between a client and its lock service.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{future::IntoFuture, sync::Arc};
+use std::{future::IntoFuture, sync::Arc, time::Duration};
 
 use futures_util::future::join;
 use lock_core::{
     ErrorKind, FencingToken, Holder, InitialToken, Inspection, Issuer, LeaseGuard, LockManager,
-    Operation, Outcome, Released, ResourceName, RetryPolicy, Sequencer, Ttl,
+    Operation, Outcome, Released, ResourceName, Sequencer, Ttl,
     backend::{
         AcquireRequest, AttemptRef, Grant, LockBackend, LockBackendExt, RenewRequest, Renewed,
         Request, Requests, Runtime, TokioRuntime,
@@ -98,8 +98,7 @@ async fn the_clean_up_of_a_lost_reply_leaves_the_retry_alone() {
     let acquire = || world.locks.acquire("r").ttl(TTL).holder(holder);
     // The retry is quicker than the clean-up.
     world.locks.freeze_watchdog(true);
-    let once = RetryPolicy::fixed(TTL.get()).limit(0);
-    acquire().retry(once).await.unwrap_err();
+    acquire().wait(Duration::ZERO).await.unwrap_err();
     let guard = acquire().await.unwrap();
     assert_eq!(guard.token(), FencingToken::MIN);
     world.locks.freeze_watchdog(false);

@@ -1,4 +1,4 @@
-use std::{cmp::max, future::IntoFuture, time::Duration};
+use std::{future::IntoFuture, time::Duration};
 
 use futures_util::future::join_all;
 use lock_core::{
@@ -178,13 +178,10 @@ impl<DB: Storage, L: Leases> AcquireFenced<DB, L> {
         acquire.await?.release().await.map(drop)
     }
 
-    /// The rest of the wait. The rest of a wait is never zero, because a wait of zero is a look of
-    /// its own.
+    /// The rest of the wait.
     fn left(&self, started: Moment) -> Option<Duration> {
         let waited = self.protected.locks.runtime().now().since(started);
-        let left = |wait: Duration| max(wait.saturating_sub(waited), Duration::from_nanos(1));
-        self.wait
-            .map(|wait| if wait.is_zero() { wait } else { left(wait) })
+        self.wait.map(|wait| wait.saturating_sub(waited))
     }
 }
 
@@ -201,13 +198,24 @@ impl<DB: Storage> AcquireFenced<DB> {
         self.attempt(Duration::ZERO).await
     }
 
+    /// As [`wait`](Self::wait), but a wait of zero is one look, which has the time to send its
+    /// request again if the connection was gone. A lease that is held then is the error
+    /// [`WaitTimeout`](ErrorKind::WaitTimeout).
+    #[doc(hidden)]
+    pub fn wait_or_look(mut self, wait: Duration) -> Self {
+        let looks = wait.is_zero();
+        self.wait = (!looks).then_some(wait);
+        self.lease_settings().looks = looks;
+        self
+    }
+
     /// As [`try_acquire`](Self::try_acquire), after a wait.
     #[doc(hidden)]
     pub async fn attempt(
         self,
         wait: Duration,
     ) -> Result<Attempt<FencedGuard<DB>>, FencedLockError> {
-        match self.wait(wait).lock_and_claim().await {
+        match self.wait_or_look(wait).lock_and_claim().await {
             Ok(guard) => Ok(Attempt::Granted(guard)),
             Err(FencedLockError::Lock(error)) if error.kind() == ErrorKind::WaitTimeout => {
                 let retry_after = error.retry_after().unwrap_or_default();

@@ -69,7 +69,8 @@ impl<DB: Storage> FencedLocks<DB> {
             // nothing behind.
             return Ok(());
         }
-        let guard = self.acquire(resource.clone()).wait(Duration::ZERO).await?;
+        let look = self.acquire(resource.clone()).wait_or_look(Duration::ZERO);
+        let guard = look.await?;
         if let Err(error) = guard.release().await {
             debug!(%error, "not released, so the lease ends by its ttl");
         }

@@ -10,6 +10,8 @@ use crate::{InvalidMetadata, Metadata, RetryPolicy, Ttl};
 pub struct LeaseSettings {
     pub ttl: Ttl,
     pub wait: Option<Duration>,
+    /// Takes one look in place of the wait.
+    pub looks: bool,
     pub retry: Option<RetryPolicy>,
     pub renew: bool,
     pub max_hold: Option<Duration>,
@@ -28,6 +30,7 @@ impl Default for LeaseSettings {
         Self {
             ttl: Ttl::default(),
             wait: None,
+            looks: false,
             retry: None,
             renew: true,
             max_hold: None,

@@ -96,7 +96,8 @@ impl<W> Acquire<W> {
     ///
     /// After 10 s without an answer the wait ends sooner, with
     /// [`Unavailable`](crate::ErrorKind::Unavailable). It ends up to 0.6 s later if the last answer
-    /// is still under way. A wait of zero is one look, as [`try_acquire`](Acquire::try_acquire).
+    /// is still under way. So a wait of zero has less time than
+    /// [`try_acquire`](Acquire::try_acquire), and sends no request again.
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.settings.wait = Some(wait);
         self
@@ -169,20 +170,6 @@ impl Acquire {
         }
     }
 
-    /// Acquires. Waits as configured unless another wait is given.
-    pub(super) async fn waited(&self, wait: Option<Wait>) -> Result<LeaseGuard, Error> {
-        match self.guarded(wait).await? {
-            Attempt::Granted(guard) => Ok(guard),
-            Attempt::Held { retry_after } => {
-                let timeout = self.locks.timeout(retry_after);
-                Err(match &self.what.resource {
-                    Ok(resource) => timeout.on(resource),
-                    Err(_) => timeout,
-                })
-            }
-        }
-    }
-
     async fn guarded(&self, wait: Option<Wait>) -> Result<Attempt<LeaseGuard>, Error> {
         let guard = |Granted { pending, grant }| LeaseGuard::new(pending, grant, &self.settings);
         Ok(self.granted(wait).await?.map(guard))
@@ -218,7 +205,18 @@ impl IntoFuture for Acquire {
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { self.waited(None).await })
+        Box::pin(async move {
+            match self.guarded(None).await? {
+                Attempt::Granted(guard) => Ok(guard),
+                Attempt::Held { retry_after } => {
+                    let timeout = self.locks.timeout(retry_after);
+                    Err(match &self.what.resource {
+                        Ok(resource) => timeout.on(resource),
+                        Err(_) => timeout,
+                    })
+                }
+            }
+        })
     }
 }
 

@@ -62,15 +62,20 @@ impl Acquire<InTurn> {
     async fn acquired(self) -> Result<LeaseGuards, Error> {
         let named = self.what.0?;
         let runtime = self.locks.runtime();
-        let wait = self.settings.until(runtime);
+        let until = runtime.now() + self.settings.wait.unwrap_or(Duration::MAX);
         let mut guards = Vec::new();
         for resource in sorted(&named)? {
-            let acquire = Acquire {
-                settings: self.settings.clone(),
-                ..self.locks.acquire(resource)
-            };
+            let mut settings = self.settings.clone();
+            settings.wait = Some(until.since(runtime.now()));
             // On an error, dropping the guards gives back the leases that were acquired before.
-            guards.push(acquire.waited(Some(wait)).await?);
+            let acquire = self.locks.acquire(resource);
+            guards.push(
+                Acquire {
+                    settings,
+                    ..acquire
+                }
+                .await?,
+            );
         }
         // The first leases may have run out during the wait for the last ones.
         for guard in &guards {

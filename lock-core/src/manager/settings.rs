@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use super::LockManager;
 use crate::{
     AcquireRequest, AttemptRef, Error, ErrorKind, Extension, Holder, Runtime, Wait,
@@ -43,12 +41,11 @@ impl LeaseSettings {
         request
     }
 
-    /// The end of a wait that begins now. A wait of zero is one look: it has time to be sent again
-    /// if its connection was gone.
+    /// The end of a wait that begins now.
     pub(super) fn until(&self, runtime: &dyn Runtime) -> Wait {
         match self.wait {
+            _ if self.looks => Wait::Never,
             None => Wait::Forever,
-            Some(Duration::ZERO) => Wait::Never,
             Some(wait) => Wait::Until(runtime.now() + wait),
         }
     }

@@ -1,13 +1,13 @@
 //! Notes and limits of an acquisition: their effects, and the settings that are refused before a
 //! request is sent.
 
-use std::{error::Error as _, future::IntoFuture, sync::Arc, time::Duration};
+use std::{error::Error as _, future::IntoFuture, sync::Arc};
 
 use lock_core::{
     Acquire, Attempt, Error, ErrorKind, InitialToken, LockManager, Operation, Outcome, Owner,
-    backend::Runtime, memory::MemoryBackend,
+    memory::MemoryBackend,
 };
-use lock_testing::{Fault, Gate, ManualClock, Until};
+use lock_testing::ManualClock;
 
 use crate::{
     bare::Bare,
@@ -38,25 +38,6 @@ async fn one_too_many_does_not_wait() {
     guard.release().await.unwrap();
     waiting.await.unwrap().release().await.unwrap();
     assert_eq!(world.holder("r").await, None);
-}
-
-/// Catches: a wait of zero that gives the service less time than a look, or more.
-#[tokio::test]
-async fn a_wait_of_zero_is_one_look() {
-    let world = world();
-    let acquire = || world.locks().acquire("r").wait(Duration::ZERO);
-    world.chaos.next(Operation::Acquire, Fault::DropRequest);
-    let guard = acquire().await.unwrap();
-    let held = acquire().await.unwrap_err();
-    assert_eq!(held.kind(), ErrorKind::WaitTimeout);
-    guard.release().await.unwrap();
-
-    let begun = world.clock.now();
-    let never = Fault::DelayReply(Until::Opened(Gate::closed()));
-    world.chaos.always(Operation::Acquire, never);
-    let silent = world.in_vain(acquire().into_future()).await.unwrap_err();
-    assert_eq!(silent.kind(), ErrorKind::Unavailable);
-    assert_eq!(world.clock.now().since(begun), Duration::from_secs(2));
 }
 
 /// Catches: a bad option that reaches the service, or is ignored.

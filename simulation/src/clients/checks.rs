@@ -12,18 +12,11 @@ use crate::{judge::act::Act, plan::Work, store::Ledger};
 /// How much later than its wait an acquisition may end.
 const LATE: Duration = Duration::from_millis(600);
 
-/// How long an acquisition that does not wait may take: 2 s until an answer, and 2 s to give back
-/// the lease that a copy of its request may have got.
-const LOOK: Duration = Duration::from_secs(4);
-
 impl<S: Ledger> Me<S> {
     /// A wait ends in time, if nothing has stopped the process.
     pub(crate) fn has_waited(&self, since: Moment, plan: Work, error: Option<&lock_core::Error>) {
         let waited = self.runtime().now().since(since);
-        let longest = plan.wait.map(|wait| match wait {
-            Duration::ZERO => LOOK + LATE,
-            wait => wait + LATE,
-        });
+        let longest = plan.wait.map(|wait| wait + LATE);
         if self.around.plan.stops_nobody() && longest.is_some_and(|longest| waited > longest) {
             let what = format!("a wait of {:?} took {waited:?}: {error:?}", plan.wait);
             self.broke("bounded-wait", what);
