@@ -195,8 +195,8 @@ impl Gateway {
     }
 }
 
-/// The body of a request for a lease that is free. Without a wait the lock service would have half
-/// a second for its first answer, which a busy machine may need for its first statement.
+/// The body of a request for a lease that is free. Without a wait the lock service would have 2 s
+/// for its answer, and a busy machine may need them for its first statement.
 pub(crate) fn patient(ttl_ms: u64) -> Value {
     json!({ "ttl_ms": ttl_ms, "wait_ms": 10_000 })
 }
