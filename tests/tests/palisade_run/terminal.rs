@@ -359,7 +359,9 @@ async fn neighbours_in_a_pipe_and_the_command_can_read_the_terminal() {
     let place = Place::new();
     for run in prefixes(&place) {
         let mut terminal = Terminal::with_shell();
-        let neighbour = "sh -c 'read x; read y < /dev/tty; echo $x, neighbour: $y; cat'";
+        // By `exec`, because a dash whose child was stopped before its program began waits for it,
+        // and never stops.
+        let neighbour = "sh -c 'read x; read y < /dev/tty; echo $x, neighbour: $y; exec cat'";
         let script = "echo is there; exec sleep 61";
         terminal
             .line(&format!("{run}sh -c '{script}' | {neighbour}"))
