@@ -24,7 +24,7 @@ pub use self::{
     attempt_id::{AttemptId, InvalidAttemptId},
     boxed_requests::BoxedRequests,
     connect_options::ConnectOptions,
-    lease_settings::{AcquiresLeases, LeaseSettings},
+    lease_settings::{AcquiresLeases, LeaseSettings, Patience},
     request::{AcquireRequest, AttemptRef, RenewRequest, Upkeep, Wait},
     service::LockService,
     store_side::StoreSide,

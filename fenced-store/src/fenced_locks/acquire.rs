@@ -3,7 +3,7 @@ use std::{future::IntoFuture, time::Duration};
 use futures_util::future::join_all;
 use lock_core::{
     Acquire, AcquireAll, Attempt, ErrorKind, FencingToken, Holder, LeaseGuard, Owner, ResourceName,
-    backend::{AcquiresLeases, BoxFuture, LeaseSettings, Moment, StoreSide},
+    backend::{AcquiresLeases, BoxFuture, LeaseSettings, Moment, Patience, StoreSide},
 };
 use tracing::debug;
 
@@ -203,10 +203,12 @@ impl<DB: Storage> AcquireFenced<DB> {
     /// [`WaitTimeout`](ErrorKind::WaitTimeout).
     #[doc(hidden)]
     pub fn wait_or_look(mut self, wait: Duration) -> Self {
-        let looks = wait.is_zero();
-        self.wait = (!looks).then_some(wait);
-        self.lease_settings().looks = looks;
-        self
+        if wait.is_zero() {
+            self.wait = None;
+            self.lease_settings().wait = Patience::Look;
+            return self;
+        }
+        self.wait(wait)
     }
 
     /// As [`try_acquire`](Self::try_acquire), after a wait.

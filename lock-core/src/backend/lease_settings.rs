@@ -9,14 +9,24 @@ use crate::{InvalidMetadata, Metadata, RetryPolicy, Ttl};
 #[non_exhaustive]
 pub struct LeaseSettings {
     pub ttl: Ttl,
-    pub wait: Option<Duration>,
-    /// Takes one look in place of the wait.
-    pub looks: bool,
+    pub wait: Patience,
     pub retry: Option<RetryPolicy>,
     pub renew: bool,
     pub max_hold: Option<Duration>,
     pub metadata: Option<Result<Metadata, InvalidMetadata>>,
     pub max_waiters: Option<u32>,
+}
+
+/// How long an acquisition waits for a resource that is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Patience {
+    /// Not at all. The one look has the time to send its request again if the connection was gone.
+    Look,
+    /// For this time, which may be zero.
+    AtMost(Duration),
+    /// Without bound.
+    Unbounded,
 }
 
 /// A type that acquires leases: an acquisition that is being prepared, a candidate, a job.
@@ -29,8 +39,7 @@ impl Default for LeaseSettings {
     fn default() -> Self {
         Self {
             ttl: Ttl::default(),
-            wait: None,
-            looks: false,
+            wait: Patience::Unbounded,
             retry: None,
             renew: true,
             max_hold: None,

@@ -14,7 +14,7 @@ use crate::{
     Attempt, BoxFuture, Error, ErrorKind, Extension, FencingToken, Holder, InvalidName, Operation,
     ResourceName, Wait,
     acquisition::Sharing,
-    backend::{AcquiresLeases, LeaseSettings},
+    backend::{AcquiresLeases, LeaseSettings, Patience},
 };
 
 /// An acquisition that is being prepared: `.await` it for a [`LeaseGuard`].
@@ -99,7 +99,7 @@ impl<W> Acquire<W> {
     /// is still under way. So a wait of zero has less time than
     /// [`try_acquire`](Acquire::try_acquire), and sends no request again.
     pub const fn wait(mut self, wait: Duration) -> Self {
-        self.settings.wait = Some(wait);
+        self.settings.wait = Patience::AtMost(wait);
         self
     }
 }

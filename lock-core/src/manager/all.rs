@@ -4,7 +4,7 @@ use super::{
     Acquire, LeaseGuards, LockManager,
     several::{Named, names, sorted},
 };
-use crate::{BoxFuture, Error, InvalidName, ResourceName};
+use crate::{BoxFuture, Error, InvalidName, ResourceName, Wait, backend::Patience};
 
 /// An acquisition of several resources, one after the other, that is being prepared: `.await` it
 /// for [`LeaseGuards`]. It gets either all of them or none.
@@ -62,11 +62,13 @@ impl Acquire<InTurn> {
     async fn acquired(self) -> Result<LeaseGuards, Error> {
         let named = self.what.0?;
         let runtime = self.locks.runtime();
-        let until = runtime.now() + self.settings.wait.unwrap_or(Duration::MAX);
+        let wait = self.settings.until(runtime);
         let mut guards = Vec::new();
         for resource in sorted(&named)? {
             let mut settings = self.settings.clone();
-            settings.wait = Some(until.since(runtime.now()));
+            if let Wait::Until(end) = wait {
+                settings.wait = Patience::AtMost(end.since(runtime.now()));
+            }
             // On an error, dropping the guards gives back the leases that were acquired before.
             let acquire = self.locks.acquire(resource);
             guards.push(

@@ -1,7 +1,7 @@
 use super::LockManager;
 use crate::{
     AcquireRequest, AttemptRef, Error, ErrorKind, Extension, Holder, Runtime, Wait,
-    backend::LeaseSettings,
+    backend::{LeaseSettings, Patience},
 };
 
 /// The holder that acquires.
@@ -44,9 +44,9 @@ impl LeaseSettings {
     /// The end of a wait that begins now.
     pub(super) fn until(&self, runtime: &dyn Runtime) -> Wait {
         match self.wait {
-            _ if self.looks => Wait::Never,
-            None => Wait::Forever,
-            Some(wait) => Wait::Until(runtime.now() + wait),
+            Patience::Look => Wait::Never,
+            Patience::AtMost(wait) => Wait::Until(runtime.now() + wait),
+            Patience::Unbounded => Wait::Forever,
         }
     }
 
