@@ -167,6 +167,7 @@ impl Guardian {
                 self.on_signal(signal);
             }
             self.reap()?;
+            self.notice_an_end_without_report()?;
             self.end_what_is_due();
             let living = match &self.command {
                 Stage::Running(group) if self.is_ending() => {
@@ -183,6 +184,18 @@ impl Guardian {
             };
             self.wait(&living)?;
         }
+    }
+
+    /// The supervisor may end between the end of the command and its report. Then this process has
+    /// ended nothing, and must not say so.
+    fn notice_an_end_without_report(&mut self) -> io::Result<()> {
+        let Stage::Running(group) = &self.command else {
+            return Ok(());
+        };
+        if self.supervisor_ended.is_some() && !self.is_ending() && group.living()?.is_empty() {
+            self.on_message(FromSupervisor::Ended { signal: None });
+        }
+        Ok(())
     }
 
     /// Whether nothing more can be expected of the supervisor.

@@ -26,29 +26,33 @@ async fn waiting(place: &Place) -> (Marked, Marked) {
     (first, waits)
 }
 
+/// A run whose command ends with its input.
+async fn reading(place: &Place) -> Marked {
+    let url = place.url();
+    let script = "read line; exit 3";
+    let mut run = palisade_run(&["--resource", "r", "--lock", &url, "--", "sh", "-c", script]);
+    run.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let run = Marked::spawn(run);
+    run.until_it_has(1).await;
+    run
+}
+
+/// Has the command of such a run end.
+async fn end_the_command(run: &mut Marked) {
+    drop(run.child.stdin.take());
+    until("the command has ended", async || run.commands().is_empty()).await;
+}
+
 /// A run whose command has just ended, and whose lock service does not answer for a moment.
 async fn releasing(place: &Place) -> (Marked, SqliteConnection) {
-    let mut run = palisade_run(&[
-        "--resource",
-        "r",
-        "--lock",
-        &place.url(),
-        "--",
-        "sh",
-        "-c",
-        "read line; exit 3",
-    ]);
-    run.stdin(Stdio::piped()).stderr(Stdio::piped());
-    let mut run = Marked::spawn(run);
-    run.until_it_has(1).await;
+    let mut run = reading(place).await;
     let file = SqliteConnectOptions::new().filename(place.file("leases.db"));
     let mut file = file.connect().await.unwrap();
     sqlx::query("BEGIN EXCLUSIVE")
         .execute(&mut file)
         .await
         .unwrap();
-    drop(run.child.stdin.take());
-    until("the command has ended", async || run.commands().is_empty()).await;
+    end_the_command(&mut run).await;
     (run, file)
 }
 
@@ -128,6 +132,22 @@ async fn a_supervisor_that_is_killed_before_the_release_is_missed() {
         errors.contains("signal 9") && errors.contains("have to wait"),
         "{errors}"
     );
+}
+
+/// Catches: a message that the command was ended by us, although it has ended by itself and only
+/// the report of that is missing.
+#[tokio::test]
+async fn a_supervisor_that_is_killed_before_its_report_is_missed() {
+    let place = Place::new();
+    let mut run = reading(&place).await;
+    let supervisor = run.supervisor();
+    kill_process(supervisor, Signal::STOP).unwrap();
+    end_the_command(&mut run).await;
+    kill_process(supervisor, Signal::KILL).unwrap();
+    let code = run.ended().await.code();
+    let errors = errors(&mut run).await;
+    assert_eq!(code, Some(125), "{errors}");
+    assert!(errors.contains("have to wait"), "{errors}");
 }
 
 /// Catches: a service that keeps its lease when it is stopped, with a SIGTERM for each process.
