@@ -32,7 +32,7 @@ mod together;
 mod waiting;
 mod waking;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use self::{
     acquiring::{
@@ -69,7 +69,7 @@ pub use self::{
     },
 };
 use lock_core::{
-    Attempt, Extension, Holder, Inspection, Issuer, ResourceName, Sequencer, Ttl,
+    Attempt, Error, ErrorKind, Extension, Holder, Inspection, Issuer, ResourceName, Sequencer, Ttl,
     backend::{
         AcquireRequest, AttemptRef, Grant, LockService, Moment, Runtime, TokioRuntime, Wait, repeat,
     },
@@ -222,6 +222,22 @@ async fn settle(harness: &impl Harness) {
     harness.pass(SETTLE).await;
 }
 
+/// Waits until a waiter is in the queue and listens. The number of waiters shows that even on a
+/// machine that stalls. Returns whether the backend shows this number.
+async fn settle_in_line(
+    harness: &impl Harness,
+    backend: &LockService,
+    resource: &ResourceName,
+) -> bool {
+    let waiters = async || inspection(backend, resource).await.waiters;
+    let started = Instant::now();
+    while waiters().await == Some(0) && started.elapsed() < PATIENCE {
+        harness.pass(Duration::from_millis(10)).await;
+    }
+    settle(harness).await;
+    waiters().await.is_some()
+}
+
 /// The time for which a case waits for something that should happen at once.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -232,6 +248,15 @@ async fn served(backend: &LockService, request: &AcquireRequest) -> Grant {
         .expect("a waiter that is never served")
         .expect("the service answers");
     answer.granted().expect("it waits for ever")
+}
+
+/// Checks that a wait has ended without a grant. `None` if it has ended without an answer.
+fn was_held(answer: &Result<Attempt<Grant>, Error>) -> Option<()> {
+    match answer {
+        Ok(Attempt::Held { .. }) => Some(()),
+        Err(error) if error.kind() == ErrorKind::Unavailable => None,
+        _ => panic!("{answer:?}"),
+    }
 }
 
 fn soon(runtime: &dyn Runtime) -> Moment {

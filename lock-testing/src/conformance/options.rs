@@ -1,6 +1,6 @@
 use super::{
     Harness, LONG, PATIENCE, claims, grant, inspection, is_held, release, request, resource,
-    served, settle, waiting,
+    served, settle, settle_in_line, waiting,
 };
 use lock_core::{
     Attempt, ErrorKind, Extension, Metadata, Outcome, ResourceName,
@@ -59,7 +59,7 @@ pub async fn queue_limit(harness: &impl Harness) {
     let second = limited(Wait::Forever, 1);
     let third = limited(Wait::Forever, 1);
     let meanwhile = async {
-        settle(harness).await;
+        settle_in_line(harness, &backend, &resource).await;
         let inspection = inspection(&backend, &resource).await;
         assert_eq!(inspection.waiters, Some(1));
         assert_full(&backend, &third).await;

@@ -3,11 +3,11 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
 use super::{
-    Harness, LONG, grant, inspection, is_held, release, request, resource, served, settle, soon,
-    waiting,
+    Harness, LONG, TRIES, grant, inspection, is_held, release, request, resource, served, settle,
+    settle_in_line, soon, waiting, was_held,
 };
 use lock_core::{
-    Attempt, Fairness, FencingToken, ResourceName, Waking,
+    Fairness, FencingToken, ResourceName, Waking,
     backend::{AcquireRequest, LockService, Upkeep, Wait},
 };
 
@@ -20,24 +20,27 @@ const PUSHED: Duration = Duration::from_millis(400);
 pub async fn waits_until_release(harness: &impl Harness) {
     let backend = harness.backend();
     let runtime = backend.runtime();
-    let mut fastest = Duration::MAX;
+    let (mut fastest, mut waited) = (Duration::MAX, false);
     for _ in 0..3 {
         let resource = resource("wait");
         let first = request(&resource, LONG);
         let lease = grant(&backend, &first).await;
         let second = waiting(&resource, Wait::Forever);
         let release_soon = async {
-            settle(harness).await;
+            let is_in_line = settle_in_line(harness, &backend, &resource).await;
             let released = runtime.now();
             release(&backend, &first, lease).await;
-            released
+            (is_in_line, released)
         };
-        let (next, released) = tokio::join!(served(&backend, &second), release_soon);
+        let (next, (is_in_line, released)) = tokio::join!(served(&backend, &second), release_soon);
         fastest = std::cmp::min(fastest, runtime.now().since(released));
         assert!(next.token > lease.token);
-        assert_eq!((lease.waited, next.waited), (false, true));
+        assert!(!lease.waited);
+        assert!(next.waited || !is_in_line, "it was in the queue");
+        waited |= next.waited;
         release(&backend, &second, next).await;
     }
+    assert!(waited, "no grant says so");
     if backend.capabilities().waking == Waking::Pushed {
         assert!(fastest < PUSHED, "{fastest:?}: that was no push");
     }
@@ -105,6 +108,16 @@ pub async fn waits_until_expiry(harness: &impl Harness) {
 
 /// Clause 8: at the deadline the answer is `Held`, and the waiter is not in the queue any more.
 pub async fn wait_deadline(harness: &impl Harness) {
+    for _ in 0..TRIES {
+        if ends_at_its_deadline(harness).await.is_some() {
+            return;
+        }
+    }
+    panic!("no look had its answer in time");
+}
+
+/// One try. `None` if the machine stalled for so long that a look had no answer in time.
+async fn ends_at_its_deadline(harness: &impl Harness) -> Option<()> {
     let (backend, resource) = (harness.backend(), resource("timeout"));
     let runtime = backend.runtime();
     let first = request(&resource, LONG);
@@ -115,13 +128,13 @@ pub async fn wait_deadline(harness: &impl Harness) {
         backend.acquire(&second),
         harness.pass(deadline.since(runtime.now()))
     );
-    assert!(matches!(answer, Ok(Attempt::Held { .. })), "{answer:?}");
     assert!(runtime.now() >= deadline, "gave up too early");
     release(&backend, &first, lease).await;
     assert!(
         !is_held(&backend, &resource).await,
         "granted to one that has given up"
     );
+    was_held(&answer)
 }
 
 /// A backend that claims to be fair serves waiters in the order in which they came. Every backend

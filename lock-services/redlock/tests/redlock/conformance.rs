@@ -1,6 +1,6 @@
 //! The contract of a lock service, on three nodes and on five.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use e2e::servers::RedlockServers;
 use lock_core::{
@@ -26,6 +26,8 @@ async fn five() -> RealTime {
 async fn connect(servers: &RedlockServers, initial: InitialToken) -> RealTime {
     let options = ConnectOptions::from(servers.url())
         .prefix(format!("palisade:{:016x}", rand::random::<u64>()))
+        // The cases send most requests once, also on a machine that stalls.
+        .response_timeout(Duration::from_secs(2))
         .initial_token(initial);
     let longest = Ttl::secs(60);
     let nodes = RedlockNodes::new(options.clone(), Arc::new(TokioRuntime)).unwrap();
