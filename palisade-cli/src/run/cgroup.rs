@@ -60,11 +60,19 @@ impl Cgroup {
         fs::write(self.0.join("cgroup.procs"), number)
     }
 
-    /// The processes in the cgroup.
+    /// The processes in the cgroup, and in cgroups that they have made inside of it.
     pub(super) fn processes(&self) -> Vec<Pid> {
         let list = fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
         let numbers = list.lines().filter_map(|line| line.parse().ok());
-        numbers.filter_map(Pid::from_raw).collect()
+        let own = numbers.filter_map(Pid::from_raw);
+        own.chain(self.inner().flat_map(|inner| inner.processes()))
+            .collect()
+    }
+
+    fn inner(&self) -> impl Iterator<Item = Self> {
+        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        folders.map(|folder| Self(folder.path()))
     }
 
     /// Kills all processes of the cgroup at once, also processes that are just being started.
@@ -73,8 +81,9 @@ impl Cgroup {
         let _gone = fs::write(self.0.join("cgroup.kill"), "1");
     }
 
-    /// Removes the folder, which has to be empty.
+    /// Removes the folder, which may have no process, and those inside of it.
     pub(super) fn remove(&self) {
+        self.inner().for_each(|inner| inner.remove());
         // The other process may have removed it.
         let _removed = fs::remove_dir(&self.0);
     }

@@ -92,8 +92,10 @@ pub(super) async fn run(
     };
     let fate = running.run(command, hold.environment, stdin).await;
     if let (Err(_), Some(group)) = (&fate, &running.group) {
-        // The lease is released now.
+        let leader = group.leader();
         group.kill();
+        // After that the lease is released.
+        let _other_error = running.until_exit(leader).await;
     }
     let fate = fate?;
     // It is gone if the lease was lost.
@@ -213,7 +215,7 @@ impl Running {
     fn ended_before_its_start(&self) -> Option<Fate> {
         match (self.stopped_by, self.cause) {
             (Some(signal), _) => Some(Fate::Stopped(Some(signal))),
-            (None, Some(cause)) => Some(Fate::Lost(cause)),
+            (None, Some(cause)) => Some(Fate::NotStarted(cause)),
             (None, None) => None,
         }
     }
@@ -225,7 +227,10 @@ impl Running {
         socket: StdUnixStream,
         stdin: OwnedFd,
     ) -> io::Result<Option<i32>> {
-        peer::send_file(&socket, stdin.as_fd())?;
+        match peer::send_file(&socket, stdin.as_fd()) {
+            Err(error) if is_end(&error) => return Ok(None),
+            sent => sent?,
+        }
         drop(stdin);
         // From here on the command alone reads its input and writes its output, so that its
         // neighbours in a pipe see when it has closed them.
@@ -244,7 +249,12 @@ impl Running {
             tokio::select! {
                 biased;
                 read = socket.read_buf(&mut error) => {
-                    if read? == 0 {
+                    let is_over = match read {
+                        Ok(read) => read == 0,
+                        Err(error) if is_end(&error) => true,
+                        Err(error) => return Err(error),
+                    };
+                    if is_over {
                         let error = <[u8; 4]>::try_from(error.as_slice());
                         return Ok(error.ok().map(i32::from_le_bytes));
                     }
@@ -418,6 +428,13 @@ impl Running {
             _ => {}
         }
     }
+}
+
+/// Whether an error of a socket means that the other process has ended, for example by a signal
+/// before it has read everything.
+fn is_end(error: &io::Error) -> bool {
+    let ends = [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe];
+    ends.contains(&error.kind())
 }
 
 /// Starts the process that will be the command, in a group of its own. It waits for its input.

@@ -9,6 +9,8 @@ pub(super) enum Fate {
     NoLease,
     /// This signal ended the wait for the lease. `None`: the guardian has ended.
     Stopped(Option<i32>),
+    /// The lease ended before the command was started.
+    NotStarted(Cause),
     /// The system did not execute the command: the number of the error.
     NotExecuted(i32),
     /// The command has ended by itself, or by a signal of another process.
@@ -34,6 +36,13 @@ pub(super) enum Cause {
     Lost,
     /// The guardian has ended.
     GuardianGone,
+}
+
+impl Fate {
+    /// Whether no process has been the command.
+    pub(super) const fn was_not_begun(self) -> bool {
+        matches!(self, Self::NoLease | Self::Stopped(_) | Self::NotStarted(_))
+    }
 }
 
 impl Exit {

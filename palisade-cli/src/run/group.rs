@@ -32,6 +32,11 @@ impl Group {
         self.leader
     }
 
+    /// Whether the leader is stopped at the moment.
+    pub(super) fn is_stopped(&self) -> bool {
+        matches!(State::of(self.leader), Ok(Some(state)) if state.is_stopped)
+    }
+
     /// Sends a signal to all processes of the group.
     pub(super) fn signal(&self, signal: Signal) {
         if let Err(error) = kill_process_group(self.leader, signal) {
@@ -110,17 +115,20 @@ fn processes_of_group(group: Pid) -> io::Result<Vec<Pid>> {
 /// A part of `/proc/PID/stat`.
 struct State {
     is_dead: bool,
+    is_stopped: bool,
     group: i32,
 }
 
 impl State {
-    /// `None` if there is no such process any more.
+    /// `None` if there is no such process any more, or if this process may not see it.
     fn of(process: Pid) -> io::Result<Option<Self>> {
         let path = format!("/proc/{}/stat", process.as_raw_nonzero());
         match fs::read_to_string(path) {
             Ok(stat) => Ok(Self::parse(&stat)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Ok(None),
+            // Another user's process, where `/proc` has the option `hidepid`.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -135,7 +143,11 @@ impl State {
         let threads: u32 = fields.nth(14)?.parse().ok()?;
         // The main thread may have ended before the others.
         let is_dead = matches!(state, "Z" | "X") && threads <= 1;
-        Some(Self { is_dead, group })
+        Some(Self {
+            is_dead,
+            is_stopped: state == "T",
+            group,
+        })
     }
 }
 
@@ -161,7 +173,8 @@ mod tests {
     #[test]
     fn a_process_lives_as_long_as_one_of_its_threads() {
         assert!(!state('Z', 2).is_dead);
-        assert!(!state('S', 1).is_dead);
+        assert!(!state('S', 1).is_dead && !state('S', 1).is_stopped);
+        assert!(state('T', 1).is_stopped);
         assert!(state('X', 0).is_dead);
     }
 }

@@ -355,6 +355,10 @@ impl Guardian {
         let Stage::Running(group) = &self.command else {
             return;
         };
+        if !group.is_stopped() {
+            // Another process has continued it meanwhile.
+            return;
+        }
         let wants_terminal = [Signal::SIGTTIN as i32, Signal::SIGTTOU as i32].contains(&signal);
         let Some(terminal) = &mut self.terminal else {
             return;
@@ -369,8 +373,12 @@ impl Guardian {
         }
     }
 
-    /// Stops this process until it is continued. The supervisor goes on alone meanwhile.
+    /// Stops this process until it is continued. The supervisor goes on alone meanwhile. So no
+    /// process of the command may go on, not even one that ignores Ctrl-Z.
     fn suspend(&mut self) {
+        if let Stage::Running(group) = &self.command {
+            group.signal(rustix::process::Signal::STOP);
+        }
         self.tell(FromGuardian::Suspended);
         let had_terminal = self.terminal.as_ref().is_some_and(Terminal::is_given);
         if had_terminal {

@@ -18,7 +18,9 @@ use crate::console::Console;
 pub(super) fn become_the_command() -> ExitCode {
     match wait_and_execute() {
         Ok(never) => match never {},
-        // The supervisor has ended: there is no lease.
+        // The supervisor has no lease any more, or has ended. It has a message for the first case,
+        // and the guardian for the second.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => ExitCode::from(exit::MACHINE),
         Err(error) => {
             Console::Stderr.line(format!("palisade: the command was not started: {error}"));
             ExitCode::from(exit::MACHINE)

@@ -252,15 +252,25 @@ impl Run<'_> {
             .ttl(self.args.ttl)
             .wait(self.args.wait);
         let mut seen = None;
+        let (not_begun, was_not_begun) = oneshot::channel();
         let outcome = once.steps(async |job| {
             let finish = self.held(job.guard(), command).await;
             let finish = finish.map_err(NotDone::Failed)?;
+            if matches!(finish, Finish::Ran(fate) if fate.was_not_begun()) {
+                // The slot has not failed, and stays due. So this has no result.
+                let _gone = not_begun.send(finish);
+                return pending().await;
+            }
             let is_done = matches!(finish, Finish::Ran(Fate::Ended(Exit::Code(0))));
             let why = NotDone::Finished(format!("{finish}"));
             seen = Some(finish);
             is_done.then_some(()).ok_or(why)
         });
-        let outcome = outcome.await;
+        let outcome = tokio::select! {
+            biased;
+            outcome = outcome => outcome,
+            Ok(finish) = was_not_begun => return Ok(finish),
+        };
         match (seen, outcome) {
             (_, Err(NotDone::Failed(failure))) => Err(failure),
             (Some(finish), Err(NotDone::Finished(_)) | Ok(JobOutcome::Ran(..))) => Ok(finish),

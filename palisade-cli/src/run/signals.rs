@@ -1,5 +1,5 @@
 use std::{
-    io,
+    fs, io,
     os::fd::{AsFd, BorrowedFd},
 };
 
@@ -13,7 +13,8 @@ use tokio::{
 };
 
 /// The signals of the guardian as a file. The signals are blocked and not handled, so that the
-/// command inherits the settings of the user's shell: `nohup` ignores SIGHUP.
+/// command inherits the settings of the user's shell. A signal that is ignored, as SIGHUP is by
+/// `nohup`, is not among them, because it would wake this process if it was blocked.
 #[derive(Debug)]
 pub(super) struct Signals {
     before: SigSet,
@@ -42,8 +43,10 @@ impl Signals {
     /// # Errors
     /// If the system has no room for another file.
     pub(super) fn block() -> io::Result<Self> {
-        let blocked: SigSet = BLOCKED.into_iter().collect();
         heed_children()?;
+        let ignored = ignored()?;
+        let heeded = BLOCKED.into_iter();
+        let blocked: SigSet = heeded.filter(|signal| !ignored.contains(*signal)).collect();
         let before = blocked.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let file = SignalFd::with_flags(&blocked, flags)?;
@@ -85,6 +88,17 @@ fn heed_children() -> io::Result<()> {
     let _inside = runtime.enter();
     let _handled = signal(SignalKind::child())?;
     Ok(())
+}
+
+/// The signals that the program that started this process has left ignored. No safe function tells
+/// that, but `/proc` does: see proc_pid_status(5).
+fn ignored() -> io::Result<SigSet> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let mask = mask.ok_or(io::ErrorKind::InvalidData)?;
+    let is_ignored = |signal: &Signal| mask & (1 << (*signal as i32 - 1)) != 0;
+    Ok(BLOCKED.into_iter().filter(is_ignored).collect())
 }
 
 impl AsFd for Signals {

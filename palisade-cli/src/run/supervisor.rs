@@ -103,13 +103,9 @@ fn said(args: &RunArgs, report: Report, finish: &Finish, fate: Fate) -> u8 {
             report.failure("lost", json!({ "why": why }), &text);
             exit::LOST
         }
-        (_, Fate::Lost(cause)) => {
+        (_, Fate::Lost(cause) | Fate::NotStarted(cause)) => {
             let why = cause.text();
-            report.failure(
-                "lost",
-                json!({ "why": why }),
-                &format!("the command was ended: {why}"),
-            );
+            report.failure("lost", json!({ "why": why }), &lost(fate, why));
             exit::LOST
         }
         (_, Fate::Ended(Exit::Code(code))) => {
@@ -172,7 +168,8 @@ fn lost(fate: Fate, why: &str) -> String {
         Fate::Ended(Exit::Code(code)) => {
             format!("the command has ended with exit code {code}, but {why}")
         }
-        Fate::NoLease | Fate::NotExecuted(_) => format!("the command was not started: {why}"),
+        fate if fate.was_not_begun() => format!("the command was not started: {why}"),
+        Fate::NotExecuted(_) => format!("the command was not started: {why}"),
         _ => format!("the command was ended: {why}"),
     }
 }

@@ -74,6 +74,15 @@ fn ticks(process: Pid) -> u64 {
         .sum()
 }
 
+/// Whether a process has not yet taken a signal. A second one would be lost then.
+fn is_pending(process: Pid, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero()));
+    let status = status.unwrap();
+    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+    let pending = u64::from_str_radix(pending.unwrap().trim(), 16).unwrap();
+    pending & (1 << (signal.as_raw() - 1)) != 0
+}
+
 /// Catches: a mail from cron that names no reason.
 #[tokio::test]
 async fn a_supervisor_that_is_killed_while_it_waits_is_missed() {
@@ -95,7 +104,10 @@ async fn a_second_ctrl_c_ends_a_wait_whose_supervisor_does_not_answer() {
     let (_first, mut waits) = waiting(&place).await;
     kill_process(waits.supervisor(), Signal::STOP).unwrap();
     kill_process(waits.guardian(), Signal::INT).unwrap();
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    until("the first one is noticed", async || {
+        !is_pending(waits.guardian(), Signal::INT)
+    })
+    .await;
     kill_process(waits.guardian(), Signal::INT).unwrap();
     assert_eq!(waits.ended().await.code(), Some(130));
 }

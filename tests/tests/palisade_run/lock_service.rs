@@ -12,7 +12,7 @@ use tokio::io::AsyncReadExt;
 use crate::support::{Marked, palisade_run};
 
 /// A command that reports when it ends, and how.
-const SCRIPT: &str = "trap 'echo terminated; exit 3' TERM; echo begun; sleep 4 & wait; echo done";
+const SCRIPT: &str = "trap 'echo terminated; exit 3' TERM; echo begun; sleep $0 & wait; echo done";
 
 struct Watched {
     run: Marked,
@@ -21,8 +21,8 @@ struct Watched {
 }
 
 impl Watched {
-    /// A run whose lock service is behind a proxy. The ttl is 3 s.
-    async fn begin(wait: &str) -> Self {
+    /// A run with this ttl, whose command takes this time and whose lock service is behind a proxy.
+    async fn begin(ttl: &str, seconds: &str) -> Self {
         let redis = Redis::start().await;
         let proxy = Proxy::start(redis.url()).await;
         let mut run = palisade_run(&[
@@ -31,13 +31,12 @@ impl Watched {
             "--lock",
             &proxy.url("redis"),
             "--ttl",
-            "3s",
-            "--wait",
-            wait,
+            ttl,
             "--",
             "sh",
             "-c",
             SCRIPT,
+            seconds,
         ]);
         run.stdout(Stdio::piped()).stderr(Stdio::piped());
         let run = Marked::spawn(run);
@@ -69,7 +68,7 @@ impl Watched {
 /// Catches: a command that is ended because the lock service was gone for a moment.
 #[tokio::test]
 async fn a_lock_service_that_is_away_for_less_than_a_ttl_costs_nothing() {
-    let mut watched = Watched::begin("0s").await;
+    let mut watched = Watched::begin("6s", "4").await;
     watched.run.until_it_has(2).await;
     for _ in 0..2 {
         watched.proxy.inflict(Fault::Cut);
@@ -85,7 +84,7 @@ async fn a_lock_service_that_is_away_for_less_than_a_ttl_costs_nothing() {
 /// Catches: a command that goes on although its lease has ended at a service that does not answer.
 #[tokio::test]
 async fn a_lock_service_that_is_away_for_longer_ends_the_command_in_time() {
-    let mut watched = Watched::begin("0s").await;
+    let mut watched = Watched::begin("10s", "600").await;
     watched.run.until_it_has(2).await;
     watched.proxy.inflict(Fault::BlackHole);
     watched.proxy.inflict_on_new(Fault::BlackHole);
@@ -104,7 +103,7 @@ async fn a_lock_service_that_is_away_for_longer_ends_the_command_in_time() {
 /// Catches: a command that goes on after an operator has ended its lease.
 #[tokio::test]
 async fn a_lease_that_was_released_by_force_ends_the_command_at_once() {
-    let mut watched = Watched::begin("0s").await;
+    let mut watched = Watched::begin("10s", "600").await;
     watched.run.until_it_has(2).await;
     let locks = palisade::connect(watched.redis.url()).await.unwrap();
     locks.force_release("r").await.unwrap();
@@ -136,7 +135,7 @@ async fn a_database_that_fails_over_costs_the_command_nothing() {
         "--store",
         url.as_str(),
         "--ttl",
-        "9s",
+        "15s",
         "--once",
         "slot",
         "--",

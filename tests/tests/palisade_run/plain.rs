@@ -266,6 +266,30 @@ async fn a_signal_ends_the_wait_and_leaves_nothing_behind() {
     }
 }
 
+/// Catches: a wait that is ended by a signal that `nohup`, or `&` in a script, has made ignored.
+#[tokio::test]
+async fn a_signal_that_is_ignored_ends_no_wait() {
+    let place = Place::new();
+    let url = place.url();
+    let locks = palisade::connect(&*url).await.unwrap();
+    let other = locks.acquire("r").await.unwrap();
+    let mut waits = Command::new("perl");
+    waits.args(["-e", "$SIG{$_} = 'IGNORE' for qw(HUP INT); exec @ARGV"]);
+    waits.arg(e2e::warden::workspace_binary("palisade").unwrap());
+    waits.args(["run", "--resource", "r", "--lock", &url, "--wait", "60s"]);
+    waits.args(["--", "sh", "-c", "exit 3"]);
+    let mut waits = Marked::spawn(waits);
+    e2e::observer::until("it waits", async || {
+        locks.inspect("r").await.unwrap().waiters > Some(0)
+    })
+    .await;
+    for signal in [Signal::HUP, Signal::INT] {
+        kill_process(waits.guardian(), signal).unwrap();
+    }
+    other.release().await.unwrap();
+    assert_eq!(waits.ended().await.code(), Some(3));
+}
+
 /// Catches: processes that hold up the next command, or that go on without a lease.
 #[tokio::test]
 async fn processes_that_outlive_the_command_are_ended() {

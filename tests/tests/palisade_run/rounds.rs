@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 use rustix::process::{Signal, kill_process};
 
 use crate::{
-    ends::{alive_at_the_next_grant, the_control_lives_on},
+    ends::{TTL, alive_at_the_next_grant, the_control_lives_on},
     support::{Marked, Place, palisade_run},
 };
 
@@ -20,13 +20,13 @@ async fn in_200_rounds_no_command_is_alive_after_its_lease() {
         // A file of its own, because a process that is stopped may keep the file.
         let place = Place::new();
         let url = place.url();
-        let script = "trap '' TERM; sleep 60 & while true; do wait; done";
-        let arguments = ["--resource", "r", "--lock", &url, "--ttl", "2s"];
+        let script = "trap '' TERM; sleep 600 & while true; do wait; done";
+        let arguments = ["--resource", "r", "--lock", &url, "--ttl", TTL];
         let command = ["--", "sh", "-c", script];
         let run = Marked::spawn(palisade_run(&[&arguments[..], &command].concat()));
         run.until_it_has(2).await;
         // The fault comes up to two renewals later.
-        tokio::time::sleep(Duration::from_millis(round * 7 % 1400)).await;
+        tokio::time::sleep(Duration::from_millis(round * 13 % 2600)).await;
         let victim = match round % 2 {
             0 => run.guardian(),
             _ => run.supervisor(),

@@ -113,6 +113,11 @@ impl Marked {
         ours.into_iter().filter(is_supervisor).collect()
     }
 
+    /// The processes of the run and of its command.
+    pub(crate) fn all(&self) -> Vec<Pid> {
+        self.processes(|_| true)
+    }
+
     fn processes(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<Pid> {
         let marked = format!("{MARK}={}", self.mark);
         let is_its = |process: &Pid| {
@@ -143,7 +148,7 @@ impl Marked {
     /// Waits until all processes go on.
     pub(crate) async fn until_none_is_stopped(&self) {
         until("no process is stopped", async || {
-            let all = self.processes(|_| true);
+            let all = self.all();
             all.into_iter()
                 .all(|process| signal::state(process) != Some('T'))
         })
@@ -152,10 +157,7 @@ impl Marked {
 
     /// Waits until neither the command nor the run has a process.
     pub(crate) async fn until_all_is_over(&self) {
-        until("all processes have ended", async || {
-            self.processes(|_| true).is_empty()
-        })
-        .await;
+        until("all processes have ended", async || self.all().is_empty()).await;
     }
 
     pub(crate) async fn ended(&mut self) -> ExitStatus {
@@ -166,7 +168,7 @@ impl Marked {
 
 impl Drop for Marked {
     fn drop(&mut self) {
-        for process in self.processes(|_| true) {
+        for process in self.all() {
             let _gone = kill_process(process, Signal::KILL);
         }
     }

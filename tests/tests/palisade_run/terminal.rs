@@ -27,6 +27,9 @@ const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
 const CTRL_Z: &str = "\x1a";
 
+const TTL: &str = "4s";
+const LONGER_THAN_THE_LEASE: Duration = Duration::from_millis(4500);
+
 /// How long a process of ours takes to notice a signal to another process. A test that waits for
 /// too short a time proves less, and does not fail.
 const NOTICING: Duration = Duration::from_millis(200);
@@ -44,10 +47,10 @@ impl Terminal {
         Self::with(&["bash", "--norc", "--noprofile", "-i"])
     }
 
-    /// With such a shell, and a command in it that has begun and takes a minute.
+    /// With such a shell, and a command in it that has begun and takes ten minutes.
     async fn with_sleep(run: &str) -> Self {
         let mut terminal = Self::with_shell();
-        let command = format!("{run}sh -c 'echo is there; exec sleep 61'");
+        let command = format!("{run}sh -c 'echo is there; exec sleep 600'");
         terminal.line(&command).await;
         terminal.shows("is there\r\n").await;
         // The shell has written this, before it became the command that the tests look for.
@@ -135,6 +138,26 @@ impl Terminal {
         self.types(&format!("{line}\n"));
         self.shows(line).await;
     }
+
+    /// Stops the job by Ctrl-Z, and waits until the shell has the terminal again.
+    async fn stops(&mut self) {
+        self.types(CTRL_Z);
+        self.shows("Stopped").await;
+        self.shows("prompt> ").await;
+    }
+
+    /// Continues the job, and waits until it has the terminal. Before that, the shell would take
+    /// what is typed.
+    async fn continues(&mut self) {
+        self.line("fg").await;
+        until("the shell has given the terminal away", async || {
+            let shells = self.shell.commands_named("bash");
+            let foreground = rustix::termios::tcgetpgrp(&self.master).ok();
+            foreground.is_some_and(|group| !shells.contains(&group))
+        })
+        .await;
+        self.shell.until_none_is_stopped().await;
+    }
 }
 
 /// The text in front of a command: nothing, or a run.
@@ -144,7 +167,7 @@ fn prefixes(place: &Place) -> [String; 2] {
     let url = place.url();
     [
         String::new(),
-        format!("{palisade} run --resource r --lock {url} --ttl 2s -- "),
+        format!("{palisade} run --resource r --lock {url} --ttl {TTL} -- "),
     ]
 }
 
@@ -160,7 +183,7 @@ async fn ctrl_c_ends_the_command_and_what_is_around_it() {
         terminal.shows("code=130").await;
 
         let script =
-            "for i in 1 2 3; do RUN sh -c \"echo is there; exec sleep 61\"; echo after; done";
+            "for i in 1 2 3; do RUN sh -c \"echo is there; exec sleep 600\"; echo after; done";
         let script = script.replace("RUN ", &run);
         let file = place.file("script");
         std::fs::write(&file, script).unwrap();
@@ -186,17 +209,14 @@ async fn ctrl_z_stops_the_command_and_it_goes_on_in_the_foreground() {
             .await;
         terminal.shows("is there\r\n").await;
         for _ in 0..2 {
-            terminal.types(CTRL_Z);
-            terminal.shows("Stopped").await;
-            terminal.shows("prompt> ").await;
-            // Longer than the lease.
-            tokio::time::sleep(Duration::from_millis(2500)).await;
+            terminal.stops().await;
             if !run.is_empty() {
+                tokio::time::sleep(LONGER_THAN_THE_LEASE).await;
                 let locks = palisade::connect(place.url()).await.unwrap();
                 let seen = locks.inspect("r").await.unwrap();
                 assert!(seen.holder.is_some(), "the lease is gone");
             }
-            terminal.line("fg").await;
+            terminal.continues().await;
             terminal.types("typed\n");
             terminal.shows("typed\r\ntyped\r\n").await;
         }
@@ -250,12 +270,11 @@ async fn the_terminal_and_pipes_are_those_of_the_command() {
             .line(&format!("{run}yes | head -n 1; echo ${{PIPESTATUS[*]}}"))
             .await;
         terminal.shows("141 0").await;
-        let sleep = format!("{run}sh -c 'echo is there; exec sleep 61' | cat");
+        let sleep = format!("{run}sh -c 'echo is there; exec sleep 600' | cat");
         terminal.line(&sleep).await;
         terminal.shows("is there\r\n").await;
-        terminal.types(CTRL_Z);
-        terminal.shows("Stopped").await;
-        terminal.line("fg").await;
+        terminal.stops().await;
+        terminal.continues().await;
         terminal.types(CTRL_C);
         terminal.shows("prompt> ").await;
     }
@@ -266,6 +285,8 @@ async fn the_terminal_and_pipes_are_those_of_the_command() {
 async fn a_terminal_that_hangs_up_ends_the_command_and_frees_the_lease() {
     let place = Place::new();
     let [_, run] = prefixes(&place);
+    // So that it is the hang-up that frees the lease.
+    let run = run.replace(TTL, "60s");
     let terminal = Terminal::with_sleep(&run).await;
     let Terminal {
         master,
@@ -284,7 +305,7 @@ async fn a_terminal_that_hangs_up_ends_the_command_and_frees_the_lease() {
     .await;
     let locks = palisade::connect(place.url()).await.unwrap();
     let free = async || locks.inspect("r").await.unwrap().holder.is_none();
-    until_within(Duration::from_secs(1), "the lease is free", free).await;
+    until_within(Duration::from_secs(20), "the lease is free", free).await;
 }
 
 /// Catches: a command that goes on after its lease, because the shell continues it.
@@ -296,7 +317,7 @@ async fn a_command_whose_lease_ended_while_it_was_stopped_is_not_continued() {
         let mut terminal = Terminal::with_shell();
         let file = place.file("went-on");
         let script = format!(
-            "trap \"touch {}\" CONT; sleep 61 & echo is there; wait; wait",
+            "trap \"touch {}\" CONT; sleep 600 & echo is there; wait; wait",
             file.display()
         );
         terminal.line(&format!("{run}sh -c '{script}'")).await;
@@ -307,15 +328,41 @@ async fn a_command_whose_lease_ended_while_it_was_stopped_is_not_continued() {
             kill_process(process, signal).unwrap();
         }
         let locks = palisade::connect(place.url()).await.unwrap();
-        let next = locks.acquire("r").wait(Duration::from_secs(20)).await;
+        // A supervisor that was stopped in the middle of a write lets others read, and not write.
+        until("the lease is over", async || {
+            let seen = locks.inspect("r").await;
+            seen.is_ok_and(|seen| seen.holder.is_none())
+        })
+        .await;
         terminal.line("fg").await;
         terminal.shows("prompt> ").await;
         terminal.line("echo code=$?").await;
         terminal.shows("code=124").await;
         assert!(!file.exists(), "the command was continued");
         assert_eq!(terminal.shell.commands_named("sleep").len(), 0);
-        next.unwrap().release().await.unwrap();
     }
+}
+
+/// Catches: a process that goes on without a guardian, and so after its lease, because it ignores
+/// the Ctrl-Z that has stopped the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_ignores_ctrl_z_is_stopped_with_its_command() {
+    let place = Place::new();
+    let [_, run] = prefixes(&place);
+    let mut terminal = Terminal::with_shell();
+    let script = "(trap \"\" TSTP; exec sleep 600) & echo is there; exec sleep 600";
+    terminal.line(&format!("{run}sh -c '{script}'")).await;
+    terminal.shows("is there\r\n").await;
+    until("both sleep", async || {
+        terminal.shell.commands_named("sleep").len() == 2
+    })
+    .await;
+    terminal.stops().await;
+    for process in terminal.shell.commands_named("sleep") {
+        assert_eq!(e2e::signal::state(process), Some('T'));
+    }
+    terminal.continues().await;
+    assert_eq!(terminal.shell.commands_named("sleep").len(), 2);
 }
 
 /// Catches: a command that stays stopped, because no shell controls it.
@@ -362,19 +409,18 @@ async fn neighbours_in_a_pipe_and_the_command_can_read_the_terminal() {
         // By `exec`, because a dash whose child was stopped before its program began waits for it,
         // and never stops.
         let neighbour = "sh -c 'read x; read y < /dev/tty; echo $x, neighbour: $y; exec cat'";
-        let script = "echo is there; exec sleep 61";
+        let script = "echo is there; exec sleep 600";
         terminal
             .line(&format!("{run}sh -c '{script}' | {neighbour}"))
             .await;
         terminal.types("typed\n");
         terminal.shows("is there, neighbour: typed\r\n").await;
-        terminal.types(CTRL_Z);
-        terminal.shows("Stopped").await;
-        terminal.line("fg").await;
+        terminal.stops().await;
+        terminal.continues().await;
         terminal.types(CTRL_C);
         terminal.shows("prompt> ").await;
 
-        let asks = "sh -c 'read x < /dev/tty; echo has $x; exec sleep 61'";
+        let asks = "sh -c 'read x < /dev/tty; echo has $x; exec sleep 600'";
         terminal.line(&format!("{run}{asks} | cat")).await;
         terminal.types("typed\n");
         terminal.shows("has typed\r\n").await;
@@ -428,6 +474,7 @@ async fn a_guardian_that_is_late_does_not_stay_stopped_while_its_command_goes_on
     send(&guardian, Signal::CONT);
     tokio::time::sleep(NOTICING).await;
     terminal.shell.until_none_is_stopped().await;
+    assert_eq!(terminal.shell.commands_named("sleep").len(), 1);
 }
 
 /// Catches: a command that is ended as soon as it begins, because it got its lease while its user
@@ -454,8 +501,7 @@ async fn a_wait_that_is_stopped_goes_on_although_the_lease_came_long_ago() {
         locks.inspect("r").await.unwrap().holder.is_some()
     })
     .await;
-    // Longer than the lease.
-    tokio::time::sleep(Duration::from_millis(2500)).await;
+    tokio::time::sleep(LONGER_THAN_THE_LEASE).await;
     assert!(!terminal.shown().contains("is there\r"), "it has begun");
     terminal.line("fg").await;
     terminal.shows("is there\r\n").await;
