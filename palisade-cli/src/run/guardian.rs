@@ -23,8 +23,8 @@ use nix::sys::{
 use rustix::{
     event::{PollFd, PollFlags, poll},
     process::{
-        Pid, WaitOptions, getpid, kill_current_process_group, kill_process, set_child_subreaper,
-        waitpid,
+        Pid, Resource, WaitOptions, getpid, getrlimit, kill_current_process_group, kill_process,
+        set_child_subreaper, waitpid,
     },
     stdio::{dup2_stdin, dup2_stdout},
     time::{
@@ -69,6 +69,9 @@ pub(crate) fn guard(args: &RunArgs) -> ExitCode {
     }
 }
 
+/// The least number of files that this process may have open. With fewer, tokio may panic.
+const OPEN_FILES: u64 = 16;
+
 struct Guardian {
     report: Report,
     margins: Margins,
@@ -108,6 +111,10 @@ enum Stage {
 impl Guardian {
     /// Starts the supervisor.
     fn begin(report: Report, margins: Margins) -> io::Result<Self> {
+        if let Some(files @ ..OPEN_FILES) = getrlimit(Resource::Nofile).current {
+            let why = format!("{files} open files are too few: raise the limit, `ulimit -n`");
+            return Err(io::Error::other(why));
+        }
         let signals = Signals::block()?;
         // The command is adopted when its parent dies.
         set_child_subreaper(Some(getpid()))?;

@@ -290,6 +290,29 @@ async fn a_signal_that_is_ignored_ends_no_wait() {
     assert_eq!(waits.ended().await.code(), Some(3));
 }
 
+/// Catches: a panic instead of an error.
+#[tokio::test]
+async fn a_limit_of_few_open_files_is_an_error() {
+    let place = Place::new();
+    let palisade = e2e::warden::workspace_binary("palisade").unwrap();
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -n 6; exec \"$0\" \"$@\""]);
+    limited.arg(palisade);
+    limited.args([
+        "run",
+        "--resource",
+        "r",
+        "--lock",
+        &place.url(),
+        "--",
+        "true",
+    ]);
+    let limited = limited.output().await.unwrap();
+    let said = stderr(&limited);
+    assert_eq!(limited.status.code(), Some(125), "{said}");
+    assert!(said.contains("6 open files are too few"), "{said}");
+}
+
 /// Catches: processes that hold up the next command, or that go on without a lease.
 #[tokio::test]
 async fn processes_that_outlive_the_command_are_ended() {
