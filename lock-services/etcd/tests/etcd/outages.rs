@@ -142,7 +142,8 @@ async fn a_silent_node_is_left_after_the_response_timeout() {
         .await
         .unwrap();
     let took = TokioRuntime.now().since(asked);
-    assert!(took < Duration::from_millis(1500), "{took:?}");
+    // Less than the usual response timeout.
+    assert!(took < Duration::from_millis(1900), "{took:?}");
 }
 
 /// Two proxies in front of one node. The client asks through the first, which passes no answers
@@ -198,8 +199,7 @@ async fn a_release_that_goes_on_at_the_next_node_counts_if_the_lease_was_held() 
 }
 
 #[tokio::test]
-async fn a_wait_of_any_length_ends_within_its_bound_on_a_silent_node() {
-    const SLACK: Duration = Duration::from_millis(800);
+async fn after_a_wait_of_any_length_on_a_silent_node_the_outcome_is_unknown() {
     let server = Etcd::start().await;
     let locks = manager(&server.url(), &prefix()).await;
     server.pause(0).await;
@@ -207,18 +207,13 @@ async fn a_wait_of_any_length_ends_within_its_bound_on_a_silent_node() {
     let waits = waits.into_iter().chain([Duration::MAX]).map(|wait| {
         let locks = locks.clone();
         async move {
-            let asked = TokioRuntime.now();
             let error = locks.acquire("r").wait(wait).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{wait:?}: {error}");
             assert_eq!(error.outcome(), Outcome::Unknown, "{wait:?}: {error}");
-            // An attempt waits for its last answer until the wait is over, but within these bounds.
-            let bound = wait.clamp(Duration::from_millis(500), Duration::from_secs(10));
-            let took = TokioRuntime.now().since(asked);
-            assert!(wait.min(bound) <= took, "{wait:?}: {took:?}");
-            assert!(took < bound + SLACK, "{wait:?}: {took:?}");
         }
     });
-    join_all(waits).await;
+    let ended = timeout(PATIENCE, join_all(waits)).await;
+    ended.expect("the waits end");
     server.resume(0).await;
 }
 

@@ -167,11 +167,11 @@ async fn a_session_that_ends_takes_the_leases_of_a_stopped_process_with_it() {
 async fn a_lease_that_is_renewed_outlives_its_ttl_with_others_in_line() {
     let namespace = Namespace::fresh(zookeeper().await);
     let (locks, others) = (namespace.connect().await, namespace.connect().await);
-    let guard = locks.acquire("r").ttl(Ttl::millis(600)).await.unwrap();
+    let ttl = Ttl::secs(3);
+    let guard = locks.acquire("r").ttl(ttl).await.unwrap();
     let waiter = tokio::spawn(next(others));
     until_waiting(&locks, "r", 1).await;
-    // The test waits for five times the ttl.
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    tokio::time::sleep(3 * ttl.get()).await;
     assert!(guard.remaining().is_ok() && !waiter.is_finished());
     let last = guard.token();
     guard.release().await.unwrap();
