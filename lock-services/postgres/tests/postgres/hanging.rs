@@ -18,20 +18,26 @@ use crate::world::{count, manager, migrate, named};
 
 const TTL: Ttl = Ttl::secs(60);
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Shorter than a request waits for a row that is locked.
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The time for which an acquire that does not wait is repeated, plus the delay of a busy machine.
-const LONGEST: Duration = Duration::from_secs(2 + 3);
+/// The response timeout of clients whose renewals must have an answer. It is no longer than a
+/// request waits for a row that is locked.
+const PATIENT: Duration = Duration::from_secs(2);
+
+/// The time for which an acquire that does not wait is repeated, plus the time for the answer to
+/// the last request, plus the delay of a busy machine.
+const LONGEST: Duration = Duration::from_secs(2 + 2 + 3);
 
 /// Sessions whose commit hangs.
 const HANGING: &str = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'";
 
 /// A client whose commits wait for the standby as `commit` says, if they are flushed.
-async fn client(url: &str, commit: &str) -> PostgresBackend {
+async fn client(url: &str, commit: &str, response_timeout: Duration) -> PostgresBackend {
     let address: PgConnectOptions = url.parse().unwrap();
     let address = address.options([("synchronous_commit", commit)]);
     let pool = PgPool::connect_with(address).await.unwrap();
-    let options = ConnectOptions::default().response_timeout(RESPONSE_TIMEOUT);
+    let options = ConnectOptions::default().response_timeout(response_timeout);
     let started = PostgresBackend::on(pool, options, Arc::new(TokioRuntime)).await;
     started.unwrap()
 }
@@ -93,8 +99,9 @@ async fn a_commit_that_hangs_holds_up_no_other_lease() {
     migrate(server.url()).await;
     let standby = server.standby().await;
     server.wait_for_standby().await;
-    let steady = client(server.url(), "on").await;
-    let hanging = client(server.url(), "remote_apply").await;
+    let steady = client(server.url(), "on", PATIENT).await;
+    let impatient = client(server.url(), "on", RESPONSE_TIMEOUT).await;
+    let hanging = client(server.url(), "remote_apply", RESPONSE_TIMEOUT).await;
     let stuck_request = request("stuck");
     let stuck = granted(&steady, &stuck_request).await;
     let free = granted(&steady, &request("free")).await;
@@ -120,11 +127,11 @@ async fn a_commit_that_hangs_holds_up_no_other_lease() {
     assert!(is_renewed(&of_free), "{of_free:?}");
     let error = of_stuck.unwrap_err();
     assert_eq!(error.outcome(), Outcome::NotApplied, "{error}");
-    assert!(took < RESPONSE_TIMEOUT, "{took:?}");
+    assert!(took < PATIENT, "{took:?}");
     let another = granted(&steady, &request("another")).await;
     assert!(another.token() > free.token());
     // A request for the same resource hangs, too.
-    hangs(&steady, &request("wanted")).await;
+    hangs(&impatient, &request("wanted")).await;
     // But no session is left waiting for a client that has given up.
     let behind = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
     until("no session waits there", async || {
@@ -166,10 +173,10 @@ async fn while_all_commits_hang_nothing_is_granted_and_after_that_everything_goe
     server.wait_for_standby().await;
     let pool = PgPool::connect(server.url()).await.unwrap();
     let (one, other) = (
-        client(server.url(), "local").await,
-        client(server.url(), "on").await,
+        client(server.url(), "local", PATIENT).await,
+        client(server.url(), "on", PATIENT).await,
     );
-    let hasty = client(server.url(), "on").await;
+    let hasty = client(server.url(), "on", RESPONSE_TIMEOUT).await;
     let hasty = LockManager::builder().build(hasty).unwrap();
     let locks = manager(server.url()).await;
     let guard = locks.acquire("guarded").ttl(TTL).await.unwrap();

@@ -212,10 +212,10 @@ async fn a_transaction_that_fills_the_pool_does_not_cost_its_lease() {
         .unwrap();
     let store = fenced_store::PgFencedStore::new(pool);
     let shop = palisade::open(store).await.unwrap();
-    let short = shop.acquire("r").ttl(Ttl::secs(1));
+    let short = shop.acquire("r").ttl(Ttl::secs(3));
     let guard = short.await.unwrap();
     let mut tx = guard.begin().await.unwrap();
-    sqlx::raw_sql("SELECT pg_sleep(3)")
+    sqlx::raw_sql("SELECT pg_sleep(6)")
         .execute(&mut *tx)
         .await
         .unwrap();

@@ -115,14 +115,14 @@ async fn a_paused_holder_is_refused_and_loses_an_update_of_the_unfenced_twin() {
 /// Catches: renewals that are never executed while others write without a pause.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leases_are_renewed_beside_an_application_that_writes_all_the_time() {
-    const TTL: Ttl = Ttl::millis(1500);
+    const TTL: Ttl = Ttl::secs(4);
     let world = World::new().await;
     let others = manager(&world.folder).await;
     let held: LeaseGuard = others.acquire("other").ttl(TTL).await.unwrap();
     let store = SqliteFencedStore::new(world.pool.clone());
     let guard = world.accounts.acquire("account:42").await.unwrap();
     let mut writes = 0;
-    let over = tokio::time::Instant::now() + 3 * TTL.get();
+    let over = tokio::time::Instant::now() + 2 * TTL.get();
     while tokio::time::Instant::now() < over {
         let mut tx = store.begin(guard.sequencer()).await.unwrap();
         let deposit = sqlx::query("UPDATE account SET balance = balance + 1");
