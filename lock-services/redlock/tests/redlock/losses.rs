@@ -61,7 +61,7 @@ async fn a_node_that_forgot_a_lease_grants_none_before_the_longest_one_is_over()
 /// The control: if leases are short, the same two nodes soon grant it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_forgot_a_lease_grants_again_after_the_longest_one() {
-    let (servers, guard) = forgotten_by_all_but_node_1(SHORT).await;
+    let (servers, guard) = forgotten_by_all_but_node_1(Ttl::secs(6)).await;
     let rival = connect(&servers).await;
     let look = async || rival.acquire("r").ttl(SHORT).try_acquire().await;
     assert!(heal(&servers, 0).await.unwrap());

@@ -26,10 +26,12 @@ pub(crate) async fn logging(fsync: &str, longest: Ttl) -> RedlockServers {
 /// All servers are started again, one after the other or all at once, and no node is healed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_write_their_log_before_they_answer_serve_on_after_a_restart() {
-    let servers = logging("always", SHORT).await;
+    // Longer than three restarts.
+    const TTL: Ttl = Ttl::secs(6);
+    let servers = logging("always", TTL).await;
     let locks = connect(&servers).await;
     let mut last = cycle(&locks, "r").await;
-    let held = locks.acquire("held").ttl(SHORT).renew(false).await.unwrap();
+    let held = locks.acquire("held").ttl(TTL).renew(false).await.unwrap();
     for node in servers.nodes() {
         node.restart().await;
     }

@@ -31,7 +31,7 @@ async fn delayed(world: &World, delay: Duration) -> LockManager {
 
 #[tokio::test]
 async fn a_holder_behind_a_slow_network_believes_no_longer_than_the_server_does() {
-    const TTL: Ttl = Ttl::millis(900);
+    const TTL: Ttl = Ttl::secs(3);
     let world = World::new().await;
     let locks = slow(&world).await;
     for _ in 0..3 {
