@@ -86,7 +86,7 @@ async fn heads_that_never_end_are_given_up_and_others_are_served_meanwhile() {
 /// A body that keeps coming is still too late in the end.
 #[tokio::test]
 async fn bodies_that_never_end_are_408_and_nothing_is_written() {
-    let gateway = Gateway::start_with_silence("2s", &["--request-timeout", "500ms"]).await;
+    let gateway = Gateway::start_with_silence("2s", &["--request-timeout", "3s"]).await;
     let token = gateway.open_account().await;
     let put = |length: &str| {
         format!(

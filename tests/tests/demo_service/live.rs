@@ -79,7 +79,11 @@ async fn both_acts_go_as_told_and_are_drawn() {
         assert_eq!(answer.headers()[header::CONTENT_TYPE], "image/svg+xml");
         answer.text().await.unwrap()
     };
-    let (whole, beginning) = (picture("").await, picture("?until_ms=400").await);
+    let recording = send(gateway.request(Method::GET, "/live/recording.json")).await;
+    let mut events = recording.body["events"].as_array().unwrap().iter();
+    let read = events.find(|event| event["act"] == "fenced" && event["kind"] == "read");
+    let read = format!("?until_ms={}", read.unwrap()["at_ms"]);
+    let (whole, beginning) = (picture("").await, picture(&read).await);
     assert!(whole.contains("writes 110: refused"), "{whole}");
     assert!(
         beginning.contains("reads 100") && !beginning.contains("writes 1"),
@@ -91,7 +95,6 @@ async fn both_acts_go_as_told_and_are_drawn() {
     assert!(future.len() < 2 * whole.len(), "{} bytes", future.len());
 
     // The same code draws the saved recording again, so the picture has no new words.
-    let recording = send(gateway.request(Method::GET, "/live/recording.json")).await;
     let kinds = recording.body["events"].as_array().unwrap().iter();
     assert!(kinds.clone().any(|event| event["kind"] == "write_refused"));
     let saved = tempfile::NamedTempFile::new().unwrap();
@@ -256,7 +259,7 @@ async fn a_request_that_the_page_never_sends_is_a_mistake_of_the_client() {
 /// The gateway does not wait for a body that never ends, for this page or any other.
 #[tokio::test]
 async fn half_a_request_to_the_page_is_given_up() {
-    let gateway = Gateway::start_with_silence("15s", &["--request-timeout", "500ms"]).await;
+    let gateway = Gateway::start_with_silence("15s", &["--request-timeout", "3s"]).await;
     let head = "POST /live/run HTTP/1.1\r\nhost: localhost\r\n\
                 content-type: application/json\r\ncontent-length: 100\r\n\r\n{";
     let mut stream = TcpStream::connect(gateway.addr()).await.unwrap();

@@ -54,17 +54,22 @@ async fn written(gateway: &Gateway, balance: i64) {
     timeout(PATIENCE, reading).await.unwrap();
 }
 
+/// The write sleeps. If it waited for a lock, it would be refused before its time is over.
 #[tokio::test]
 async fn a_fenced_write_that_takes_too_long_is_unknown_and_comes_to_its_end() {
+    const SLOW: &str = "
+        CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN PERFORM pg_sleep(6); RETURN NEW; END $$;
+        CREATE TRIGGER slow BEFORE UPDATE ON demo_accounts
+            FOR EACH ROW WHEN (NEW.balance = 5) EXECUTE FUNCTION slow()";
     let database = postgres_database().await;
-    let gateway = gateway(&database, "500ms").await;
+    let gateway = gateway(&database, "3s").await;
     let token = gateway.token("account:1", 60_000).await;
-    let mut connection = connect(&database).await;
-    let held = hold(&mut connection).await;
+    let slow = sqlx::raw_sql(SLOW);
+    connect(&database).await.execute(slow).await.unwrap();
     assert_unknown(&gateway.write(FENCED, Some(&token), 5).await);
     assert_eq!(gateway.balance("1").await, Some(1));
 
-    held.commit().await.unwrap();
     written(&gateway, 5).await;
     let again = gateway.write(FENCED, Some(&token), 6).await;
     assert_eq!(again.status, 200, "{again:?}");

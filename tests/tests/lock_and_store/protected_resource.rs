@@ -1,9 +1,9 @@
 //! Redis and Postgres together, when one of them has lost state that the other has.
 
-use std::future::IntoFuture;
+use std::{future::IntoFuture, time::Duration};
 
 use e2e::servers::{PostgresDatabase, Redis, apart, postgres_database, redis};
-use fenced_store::{FenceError, FencedLockError, FencedLocks, PgFencedStore};
+use fenced_store::{FenceError, FencedLockError, FencedLocks, PgFencedStore, PgTxOptions};
 use lock_core::{
     ErrorKind, FencingToken, Holder, InitialToken, Plausibility, ResourceName, Sequencer, Ttl,
 };
@@ -160,16 +160,18 @@ async fn a_lease_that_ended_during_its_claim_is_acquired_afresh() {
     let older = world.accounts.acquire("account:1").await.unwrap();
     let open = older.begin().await.unwrap();
     older.release().await.unwrap();
-    let ttl = Ttl::millis(200);
+    let ttl = Ttl::secs(2);
+    let patient = PgTxOptions::default().lock_timeout(Some(Duration::from_secs(30)));
     let acquire = world
         .accounts
         .acquire("account:1")
+        .tx_options(patient)
         .ttl(ttl)
         .renew(false)
         .into_future();
     let commit = async {
         // Longer than the lease, but shorter than the claim waits.
-        tokio::time::sleep(ttl.get() * 3).await;
+        tokio::time::sleep(ttl.get() * 3 / 2).await;
         open.commit().await.unwrap()
     };
     let (acquired, receipt) = tokio::join!(acquire, commit);

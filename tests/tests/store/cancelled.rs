@@ -81,7 +81,7 @@ async fn a_storm_of_cancellations_opens_no_more_sessions_than_the_pool_has_place
     let store = FencedStore::new(pool.await.unwrap());
     let slow = async |tx: &mut FencedTx<Postgres>| {
         PostgresServer::add(tx, 1000).await.unwrap();
-        let slow = sqlx::query("SELECT pg_sleep(0.5)").execute(&mut **tx);
+        let slow = sqlx::query("SELECT pg_sleep(2.5)").execute(&mut **tx);
         slow.await.unwrap();
     };
     let sessions = async || -> i64 {

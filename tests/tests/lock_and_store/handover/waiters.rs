@@ -12,12 +12,15 @@ use crate::handover::{command::migrated, world::World};
 /// Long enough for a waiter far back in the line to ask again.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Two thirds of it are more than a busy machine stands still.
+const TTL: Ttl = Ttl::secs(3);
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiters_of_the_old_service_are_refused_by_the_store_and_its_holders_shut_out() {
     let world = World::start().await;
     let holder = world.protected(&world.old).await;
     let acquire = holder.acquire("account:7");
-    let guard = acquire.ttl(Ttl::millis(500)).await.unwrap();
+    let guard = acquire.ttl(TTL).await.unwrap();
     let mut waiters = JoinSet::new();
     for _ in 0..5 {
         let old = world.protected(&world.old).await;
@@ -33,7 +36,7 @@ async fn waiters_of_the_old_service_are_refused_by_the_store_and_its_holders_shu
     let refused = guard.begin().await.unwrap_err();
     assert!(refused.is_fenced(), "{refused}");
     // The holder keeps its lease for as long as it likes, and the waiters still wait for it.
-    tokio::time::sleep(Duration::from_millis(800)).await;
+    tokio::time::sleep(TTL.get() * 3 / 2).await;
     assert!(guard.remaining().is_ok() && waiters.try_join_next().is_none());
     guard.release().await.unwrap();
     while let Some(answer) = timeout(PATIENCE, waiters.join_next()).await.unwrap() {
