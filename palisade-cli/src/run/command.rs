@@ -65,7 +65,7 @@ pub(super) async fn run(
     margins: Margins,
     stdin: OwnedFd,
 ) -> io::Result<Fate> {
-    let (hold, is_suspended) = match lease(hold, &mut guardian).await {
+    let hold = match lease(hold, &mut guardian).await {
         Ok(hold) => hold,
         Err(fate) => {
             // Whether or not anybody still waits for the lease.
@@ -77,7 +77,6 @@ pub(super) async fn run(
     let cgroup = guardian.process.and_then(Cgroup::of);
     let mut running = Running {
         guardian,
-        is_suspended,
         was_continued: false,
         deadlines: Some(hold.deadlines),
         deadline,
@@ -103,22 +102,16 @@ pub(super) async fn run(
     Ok(fate)
 }
 
-/// Waits for the lease. Also says whether the guardian is being stopped on purpose.
-async fn lease(
-    mut hold: oneshot::Receiver<Hold>,
-    guardian: &mut Guardian,
-) -> Result<(Hold, bool), Fate> {
-    let mut is_suspended = false;
+/// Waits for the lease.
+async fn lease(mut hold: oneshot::Receiver<Hold>, guardian: &mut Guardian) -> Result<Hold, Fate> {
     loop {
         tokio::select! {
             biased;
-            hold = &mut hold => return Ok((hold.map_err(|_| Fate::NoLease)?, is_suspended)),
+            hold = &mut hold => return hold.map_err(|_| Fate::NoLease),
             told = guardian.next() => match told {
                 None => return Err(Fate::Stopped(None)),
                 Some(FromGuardian::Stop(signal)) => return Err(Fate::Stopped(Some(signal))),
-                Some(FromGuardian::Suspended) => is_suspended = true,
-                Some(FromGuardian::Resumed) => is_suspended = false,
-                Some(FromGuardian::Confirmed(_) | FromGuardian::Go) => {}
+                Some(_) => {}
             }
         }
     }
@@ -127,8 +120,6 @@ async fn lease(
 /// A command that has its lease.
 struct Running {
     guardian: Guardian,
-    /// Whether the guardian is stopped together with the command, and confirms nothing.
-    is_suspended: bool,
     /// Whether the command goes on after its last stop. Another process than the guardian may have
     /// continued it.
     was_continued: bool,
@@ -165,9 +156,7 @@ impl Running {
         environment: Environment,
         stdin: OwnedFd,
     ) -> io::Result<Fate> {
-        self.guardian
-            .tell(&FromSupervisor::Deadline(self.deadline))
-            .await;
+        self.guardian.tell_deadline(self.deadline).await;
         self.until(|running| running.is_confirmed).await;
         if let Some(fate) = self.ended_before_its_start() {
             return Ok(fate);
@@ -344,6 +333,7 @@ impl Running {
     async fn event(&mut self) -> Event {
         let (now, next) = (BootTime::now(), self.countdown.next());
         let is_killed = self.countdown.is_killed();
+        let is_alone = self.guardian.is_suspended && self.was_continued;
         let deadlines = self.deadlines.as_mut();
         let renewed = async {
             let deadlines = match deadlines {
@@ -364,7 +354,7 @@ impl Running {
                 Event::Due
             }
             _ = self.children.recv() => Event::Child,
-            () = tokio::time::sleep(WAKING), if self.is_suspended && self.was_continued => {
+            () = tokio::time::sleep(WAKING), if is_alone => {
                 Event::GuardianSleeps
             }
         }
@@ -378,14 +368,10 @@ impl Running {
             }
             Event::Told(FromGuardian::Go) => self.may_go = true,
             Event::Told(FromGuardian::Suspended) => {
-                self.is_suspended = true;
                 self.countdown.confirm(self.deadline);
             }
-            Event::Told(FromGuardian::Resumed) => {
-                self.is_suspended = false;
-                self.guardian
-                    .tell(&FromSupervisor::Deadline(self.deadline))
-                    .await;
+            Event::Told(FromGuardian::Resumed { .. }) => {
+                self.guardian.tell_deadline(self.deadline).await;
             }
             Event::Told(FromGuardian::Stop(signal)) => {
                 self.stopped_by = Some(signal);
@@ -393,12 +379,10 @@ impl Running {
             }
             Event::Renewed(deadline) => {
                 self.deadline = deadline;
-                if self.is_suspended {
+                if self.guardian.is_suspended {
                     self.countdown.confirm(deadline);
                 } else {
-                    self.guardian
-                        .tell(&FromSupervisor::Deadline(deadline))
-                        .await;
+                    self.guardian.tell_deadline(deadline).await;
                 }
             }
             Event::GuardianGone => {

@@ -85,6 +85,8 @@ struct Guardian {
     countdown: Option<Countdown>,
     cgroup: Option<Cgroup>,
     command: Stage,
+    /// How often this process was stopped together with the command.
+    stops: u32,
     /// The moment until which a deadline has to come after this process was stopped together with
     /// the command, which goes on only then.
     resuming: Option<BootTime>,
@@ -146,6 +148,7 @@ impl Guardian {
             countdown: None,
             cgroup: Cgroup::of(getpid()),
             command: Stage::Waiting,
+            stops: 0,
             resuming: None,
             asked: None,
             has_ended_it: false,
@@ -282,7 +285,7 @@ impl Guardian {
 
     fn on_message(&mut self, message: FromSupervisor) {
         match message {
-            FromSupervisor::Deadline(deadline) => self.on_deadline(deadline),
+            FromSupervisor::Deadline { at, stops } => self.on_deadline(at, stops),
             FromSupervisor::Started { leader } => {
                 let Some(leader) = Pid::from_raw(leader) else {
                     return;
@@ -310,7 +313,7 @@ impl Guardian {
         }
     }
 
-    fn on_deadline(&mut self, deadline: BootTime) {
+    fn on_deadline(&mut self, deadline: BootTime, stops: u32) {
         let new = Countdown::new(self.margins, deadline);
         let countdown = self.countdown.get_or_insert(new);
         countdown.confirm(deadline);
@@ -318,8 +321,8 @@ impl Guardian {
         if !self.is_ending() {
             self.tell(FromGuardian::Confirmed(deadline));
         }
-        // It may have been sent before this process was stopped.
-        if is_time_left && self.resuming.take().is_some() {
+        // A supervisor that does not know that this process goes on would renew the lease alone.
+        if is_time_left && stops == self.stops && self.resuming.take().is_some() {
             self.resume();
         }
     }
@@ -393,7 +396,8 @@ impl Guardian {
             let _none = kill_current_process_group(rustix::process::Signal::TSTP);
         }
         let _impossible = raise(Signal::SIGSTOP);
-        self.tell(FromGuardian::Resumed);
+        self.stops += 1;
+        self.tell(FromGuardian::Resumed { stops: self.stops });
         if self.countdown.is_some() {
             self.resuming = Some(BootTime::now() + ANSWERING);
         }

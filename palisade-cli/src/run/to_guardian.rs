@@ -6,7 +6,10 @@ use tokio::{
     net::UnixStream,
 };
 
-use super::peer::{self, FromGuardian, FromSupervisor, Lines};
+use super::{
+    boot_time::BootTime,
+    peer::{self, FromGuardian, FromSupervisor, Lines},
+};
 
 /// The supervisor's connection to the guardian.
 #[derive(Debug)]
@@ -15,6 +18,10 @@ pub(super) struct Guardian {
     socket: UnixStream,
     lines: Lines,
     pub(super) is_gone: bool,
+    /// Whether it is stopped together with the command, and confirms nothing.
+    pub(super) is_suspended: bool,
+    /// Its stops that are over.
+    stops: u32,
 }
 
 impl Guardian {
@@ -29,6 +36,8 @@ impl Guardian {
             socket: UnixStream::from_std(socket)?,
             lines: Lines::default(),
             is_gone: false,
+            is_suspended: false,
+            stops: 0,
         })
     }
 
@@ -39,6 +48,13 @@ impl Guardian {
     pub(super) async fn next(&mut self) -> Option<FromGuardian> {
         loop {
             if let Some(message) = self.lines.next() {
+                match message {
+                    FromGuardian::Suspended => self.is_suspended = true,
+                    FromGuardian::Resumed { stops } => {
+                        (self.is_suspended, self.stops) = (false, stops);
+                    }
+                    _ => {}
+                }
                 return Some(message);
             }
             let mut bytes = [0; 1024];
@@ -58,6 +74,11 @@ impl Guardian {
         if let (Some(process), false) = (self.process, self.is_gone) {
             let _gone = kill_process(process, Signal::CONT);
         }
+    }
+
+    pub(super) async fn tell_deadline(&mut self, at: BootTime) {
+        let stops = self.stops;
+        self.tell(&FromSupervisor::Deadline { at, stops }).await;
     }
 
     /// A guardian that has ended takes no message. [`next`](Self::next) reports that.

@@ -1,9 +1,10 @@
 //! A command under a lease, and the two processes that end it in time: `palisade run`.
 //!
 //! Both run the [`Countdown`] that ships. Either may be stopped, continued or killed at any moment,
-//! and messages between them may be late without bound. The command ignores SIGTERM. Time is
-//! counted in steps of half a second. It passes only when each process that can act has done the
-//! actions that are due. So the model has no slow host: the margins are for slow hosts.
+//! and messages between them may be late without bound. Ctrl-Z may stop the guardian on purpose.
+//! The command ignores SIGTERM, and one of its processes ignores Ctrl-Z. Time is counted in steps
+//! of half a second. It passes only when each process that can act has done the actions that are
+//! due. So the model has no slow host: the margins are for slow hosts.
 
 #[path = "../../../palisade-cli/src/run/boot_time.rs"]
 #[allow(dead_code, reason = "the model has a clock of its own")]
@@ -33,6 +34,12 @@ pub(crate) enum Flaw {
     NoMargin,
     /// The supervisor has no guardian.
     Alone,
+    /// After Ctrl-Z a process of the command goes on.
+    OneGoesOn,
+    /// The guardian continues the command without a new deadline.
+    ContinuesAtOnce,
+    /// The guardian takes a deadline from before Ctrl-Z for a new one.
+    TakesAnOldOne,
 }
 
 /// The length of a lease, in steps.
@@ -41,10 +48,14 @@ const LEASE: u8 = 6;
 /// The model stops here.
 const END: u8 = 20;
 
-/// The model: how often the lease is renewed, and which rule is left out.
+/// The time in which the supervisor has to name the deadline of a command that is to go on.
+const ANSWERING: u8 = 2;
+
+/// The model: how often the lease is renewed and Ctrl-Z is pressed, and which rule is left out.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     renewals: u8,
+    suspensions: u8,
     flaw: Option<Flaw>,
 }
 
@@ -60,8 +71,16 @@ struct Process {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Health {
     Runs,
-    Stopped { since: u8 },
-    Dead { since: u8 },
+    /// By Ctrl-Z. The other process knows, or will.
+    Suspended {
+        since: u8,
+    },
+    Stopped {
+        since: u8,
+    },
+    Dead {
+        since: u8,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,19 +89,47 @@ pub(crate) enum Who {
     Guardian,
 }
 
+/// A message of the guardian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum FromGuardian {
+    Confirmed(u8),
+    Suspended,
+    Resumed { stops: u8 },
+}
+
+/// A message of the supervisor, with the number of stops of the guardian that it knows to be over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Deadline {
+    at: u8,
+    stops: u8,
+}
+
 /// Everything there is at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     now: u8,
     lease_ends: u8,
     renewals: u8,
+    suspensions: u8,
     supervisor: Process,
     guardian: Process,
-    /// Deadlines under way, oldest first.
-    to_guardian: Vec<u8>,
-    confirmed: Vec<u8>,
+    /// Messages under way, oldest first.
+    to_guardian: Vec<Deadline>,
+    to_supervisor: Vec<FromGuardian>,
+    /// Whether the supervisor needs no confirmation, because the guardian was stopped by Ctrl-Z.
+    is_alone: bool,
+    /// The stops of the guardian by Ctrl-Z that are over, and those of which the supervisor knows.
+    stops: u8,
+    known_stops: u8,
+    /// The moment until which the guardian waits for a deadline before it continues the command.
+    resuming: Option<u8>,
     is_alive: bool,
-    /// Both processes failed within a lease of each other. For this case nothing is promised.
+    /// Whether all processes of the command are stopped.
+    is_stopped: bool,
+    /// Whether Ctrl-Z has stopped the guardian for longer than a lease.
+    was_away: bool,
+    /// Both processes failed within a lease of each other, or while Ctrl-Z had stopped one of them.
+    /// For this case nothing is promised.
     is_excused: bool,
 }
 
@@ -92,8 +139,12 @@ pub(crate) enum Action {
     Renew,
     /// The guardian reads a deadline.
     Tell,
-    /// The supervisor reads a confirmation.
-    Confirm,
+    /// The supervisor reads a message.
+    Hear,
+    /// Ctrl-Z.
+    Suspend,
+    /// The shell continues the guardian.
+    Resume,
     /// A process does the action that is due.
     Act(Who),
     Stop(Who),
@@ -110,7 +161,16 @@ impl Run {
     pub(crate) const fn as_built() -> Self {
         Self {
             renewals: 2,
+            suspensions: 0,
             flaw: None,
+        }
+    }
+
+    /// In a terminal.
+    pub(crate) const fn with_ctrl_z() -> Self {
+        Self {
+            suspensions: 1,
+            ..Self::as_built()
         }
     }
 
@@ -132,6 +192,9 @@ impl Run {
             return false;
         }
         let is_bereaved = matches!(other.health, Health::Dead { .. });
+        if let (Who::Guardian, Some(end)) = (who, state.resuming) {
+            return is_bereaved || end <= state.now;
+        }
         let by_time = who == Who::Supervisor || !self.is(Flaw::OnlyTheDead);
         let is_time = process.countdown.next() <= step(state.now);
         is_bereaved && !process.countdown.is_ending() || by_time && is_time
@@ -157,18 +220,23 @@ impl State {
     fn fail(&mut self, who: Who, health: Health) {
         let (process, other) = self.both(who);
         let failed_at = |process: &Process| match process.health {
-            Health::Runs => None,
+            Health::Runs | Health::Suspended { .. } => None,
             Health::Stopped { since } | Health::Dead { since } => Some(since),
         };
         let is_new = failed_at(process).is_none();
-        let is_soon = failed_at(other).is_some_and(|since| self.now - since < LEASE);
-        self.is_excused |= is_new && is_soon;
+        let was_suspended = matches!(process.health, Health::Suspended { .. });
+        let is_soon = |since| self.now - since < LEASE || was_suspended;
+        self.is_excused |= is_new && failed_at(other).is_some_and(is_soon);
         self.process(who).health = health;
     }
 
     fn act(&mut self, who: Who) {
         let now = step(self.now);
         let is_bereaved = matches!(self.both(who).1.health, Health::Dead { .. });
+        if who == Who::Guardian && self.resuming.is_some() {
+            self.is_alive = false;
+            return;
+        }
         let process = self.process(who);
         if is_bereaved {
             process.countdown.end(now);
@@ -176,6 +244,56 @@ impl State {
         if process.countdown.due(now) == Some(Due::Kill) {
             self.is_alive = false;
         }
+    }
+
+    fn hear(&mut self, message: FromGuardian) {
+        match message {
+            FromGuardian::Confirmed(deadline) => {
+                self.supervisor.countdown.confirm(step(deadline));
+            }
+            FromGuardian::Suspended => {
+                self.is_alone = true;
+                self.supervisor.countdown.confirm(step(self.lease_ends));
+            }
+            FromGuardian::Resumed { stops } => {
+                self.is_alone = false;
+                self.known_stops = stops;
+                self.tell_deadline();
+            }
+        }
+    }
+
+    fn tell_deadline(&mut self) {
+        let (at, stops) = (self.lease_ends, self.known_stops);
+        self.to_guardian.push(Deadline { at, stops });
+    }
+
+    /// The guardian reads a deadline. Returns whether it lies in the future.
+    fn confirm(&mut self, deadline: u8) -> bool {
+        let countdown = &mut self.guardian.countdown;
+        countdown.confirm(step(deadline));
+        if !countdown.is_ending() {
+            self.to_supervisor.push(FromGuardian::Confirmed(deadline));
+        }
+        countdown.next() > step(self.now)
+    }
+
+    fn suspend(&mut self) {
+        self.suspensions -= 1;
+        self.is_stopped = true;
+        self.guardian.health = Health::Suspended { since: self.now };
+        self.to_supervisor.push(FromGuardian::Suspended);
+    }
+
+    fn resume(&mut self) {
+        if let Health::Suspended { since } = self.guardian.health {
+            self.was_away |= self.now - since > LEASE;
+        }
+        self.guardian.health = Health::Runs;
+        self.stops += 1;
+        let stops = self.stops;
+        self.to_supervisor.push(FromGuardian::Resumed { stops });
+        self.resuming = Some(self.now + ANSWERING);
     }
 }
 
@@ -193,11 +311,18 @@ impl Model for Run {
             now: 0,
             lease_ends: LEASE,
             renewals: self.renewals,
+            suspensions: self.suspensions,
             supervisor: process(self.margins()),
             guardian: process(self.margins().of_guardian()),
             to_guardian: Vec::new(),
-            confirmed: Vec::new(),
+            to_supervisor: Vec::new(),
+            is_alone: false,
+            stops: 0,
+            known_stops: 0,
+            resuming: None,
             is_alive: true,
+            is_stopped: false,
+            was_away: false,
             is_excused: false,
         }]
     }
@@ -220,12 +345,17 @@ impl Model for Run {
         if state.guardian.health == Health::Runs && !state.to_guardian.is_empty() {
             actions.push(Action::Tell);
         }
-        if supervisor_runs && !state.confirmed.is_empty() {
-            actions.push(Action::Confirm);
+        if supervisor_runs && !state.to_supervisor.is_empty() {
+            actions.push(Action::Hear);
+        }
+        let may_suspend = state.suspensions > 0 && !state.is_stopped;
+        if state.guardian.health == Health::Runs && may_suspend {
+            actions.push(Action::Suspend);
         }
         for who in all {
             match state.both(who).0.health {
                 Health::Runs => actions.extend([Action::Stop(who), Action::Kill(who)]),
+                Health::Suspended { .. } => actions.extend([Action::Resume, Action::Kill(who)]),
                 Health::Stopped { .. } => actions.push(Action::Continue(who)),
                 Health::Dead { .. } => {}
             }
@@ -241,19 +371,31 @@ impl Model for Run {
                 let deadline = now + LEASE;
                 next.lease_ends = deadline;
                 next.renewals -= 1;
-                next.to_guardian.push(deadline);
-                if self.is(Flaw::CountsUnconfirmed) || self.is(Flaw::Alone) {
+                if !next.is_alone {
+                    next.tell_deadline();
+                }
+                if next.is_alone || self.is(Flaw::CountsUnconfirmed) || self.is(Flaw::Alone) {
                     next.supervisor.countdown.confirm(step(deadline));
                 }
             }
             Action::Tell => {
-                let deadline = next.to_guardian.remove(0);
-                next.guardian.countdown.confirm(step(deadline));
-                next.confirmed.push(deadline);
+                let Deadline { at, stops } = next.to_guardian.remove(0);
+                let is_new = stops == next.stops || self.is(Flaw::TakesAnOldOne);
+                if next.confirm(at) && is_new && next.resuming.take().is_some() {
+                    next.is_stopped = false;
+                }
             }
-            Action::Confirm => {
-                let deadline = next.confirmed.remove(0);
-                next.supervisor.countdown.confirm(step(deadline));
+            Action::Hear => {
+                let message = next.to_supervisor.remove(0);
+                next.hear(message);
+            }
+            Action::Suspend => {
+                next.suspend();
+                next.is_stopped = !self.is(Flaw::OneGoesOn);
+            }
+            Action::Resume => {
+                next.resume();
+                next.is_stopped = !self.is(Flaw::ContinuesAtOnce);
             }
             Action::Act(who) => next.act(who),
             Action::Stop(who) => next.fail(who, Health::Stopped { since: now }),
@@ -264,11 +406,12 @@ impl Model for Run {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![
+        let mut properties = vec![
             Property::always(
-                "the command is dead when its lease ends",
+                "the command is dead or stopped when its lease ends",
                 |_, state: &State| {
-                    !state.is_alive || state.is_excused || state.now < state.lease_ends
+                    let goes_on = state.is_alive && !state.is_stopped;
+                    !goes_on || state.is_excused || state.now < state.lease_ends
                 },
             ),
             Property::sometimes("it lives through renewals", |_, state: &State| {
@@ -277,6 +420,13 @@ impl Model for Run {
             Property::sometimes("it lives on after a short stop", |_, state: &State| {
                 state.is_alive && state.now > LEASE && state.supervisor.health == Health::Runs
             }),
-        ]
+        ];
+        if self.suspensions > 0 {
+            let goes_on = "it goes on after a long Ctrl-Z";
+            properties.push(Property::sometimes(goes_on, |_, state: &State| {
+                state.is_alive && state.was_away && !state.is_stopped
+            }));
+        }
+        properties
     }
 }
