@@ -93,8 +93,9 @@ pub(super) async fn run(
     if let (Err(_), Some(group)) = (&fate, &running.group) {
         let leader = group.leader();
         group.kill();
-        // After that the lease is released.
+        // The lease is released as soon as this function returns.
         let _other_error = running.until_exit(leader).await;
+        let _other_error = running.end_the_rest().await;
     }
     let fate = fate?;
     // It is gone if the lease was lost.
@@ -156,7 +157,7 @@ impl Running {
         environment: Environment,
         stdin: OwnedFd,
     ) -> io::Result<Fate> {
-        self.guardian.tell_deadline(self.deadline).await;
+        self.tell_deadline().await;
         self.until(|running| running.is_confirmed).await;
         if let Some(fate) = self.ended_before_its_start() {
             return Ok(fate);
@@ -328,6 +329,9 @@ impl Running {
         }
     }
 
+    /// The next event. Messages of the guardian come first, because a guardian that goes on after
+    /// Ctrl-Z must confirm from then on.
+    ///
     /// # Cancel safety
     /// Cancel safe.
     async fn event(&mut self) -> Event {
@@ -370,8 +374,8 @@ impl Running {
             Event::Told(FromGuardian::Suspended) => {
                 self.countdown.confirm(self.deadline);
             }
-            Event::Told(FromGuardian::Resumed { .. }) => {
-                self.guardian.tell_deadline(self.deadline).await;
+            Event::Told(FromGuardian::Resumed) => {
+                self.tell_deadline().await;
             }
             Event::Told(FromGuardian::Stop(signal)) => {
                 self.stopped_by = Some(signal);
@@ -382,7 +386,7 @@ impl Running {
                 if self.guardian.is_suspended {
                     self.countdown.confirm(deadline);
                 } else {
-                    self.guardian.tell_deadline(deadline).await;
+                    self.tell_deadline().await;
                 }
             }
             Event::GuardianGone => {
@@ -400,6 +404,11 @@ impl Running {
         }
     }
 
+    async fn tell_deadline(&mut self) {
+        let deadline = FromSupervisor::Deadline(self.deadline);
+        self.guardian.tell(&deadline).await;
+    }
+
     fn send_what_is_due(&mut self) {
         let is_new = !self.countdown.is_ending();
         let due = self.countdown.due(BootTime::now());
@@ -407,6 +416,8 @@ impl Running {
             self.cause.get_or_insert(Cause::NotRenewed);
         }
         match (due, &self.group) {
+            // Ctrl-Z has stopped the command and the guardian. SIGTERM would continue the command.
+            (Some(_), Some(group)) if self.guardian.is_suspended => group.kill(),
             (Some(Due::Terminate), Some(group)) => group.terminate(),
             (Some(Due::Kill), Some(group)) => group.kill(),
             _ => {}

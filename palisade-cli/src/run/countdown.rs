@@ -51,6 +51,11 @@ impl Margins {
         Self { grace, kill }
     }
 
+    /// From SIGTERM to the end of the lease.
+    pub(crate) fn whole(self) -> Duration {
+        self.grace + self.kill
+    }
+
     /// The margins of the guardian. It acts after the supervisor, because a supervisor that answers
     /// knows more.
     pub(crate) fn of_guardian(self) -> Self {

@@ -39,9 +39,9 @@ pub(super) enum Cause {
 }
 
 impl Fate {
-    /// Whether no process has been the command.
+    /// Whether this program has started no command, on purpose.
     pub(super) const fn was_not_begun(self) -> bool {
-        matches!(self, Self::NoLease | Self::Stopped(_) | Self::NotStarted(_))
+        matches!(self, Self::Stopped(_) | Self::NotStarted(_))
     }
 }
 

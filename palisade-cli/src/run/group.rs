@@ -32,9 +32,9 @@ impl Group {
         self.leader
     }
 
-    /// Whether the leader is stopped at the moment.
-    pub(super) fn is_stopped(&self) -> bool {
-        matches!(State::of(self.leader), Ok(Some(state)) if state.is_stopped)
+    /// Whether the leader is seen to go on: it is not stopped, and `/proc` does not hide it.
+    pub(super) fn goes_on(&self) -> bool {
+        matches!(State::of(self.leader), Ok(Some(state)) if !state.is_stopped)
     }
 
     /// Sends a signal to all processes of the group.
@@ -145,7 +145,8 @@ impl State {
         let is_dead = matches!(state, "Z" | "X") && threads <= 1;
         Some(Self {
             is_dead,
-            is_stopped: state == "T",
+            // Also under a tracer, such as a debugger.
+            is_stopped: matches!(state, "T" | "t"),
             group,
         })
     }

@@ -23,8 +23,8 @@ use nix::sys::{
 use rustix::{
     event::{PollFd, PollFlags, poll},
     process::{
-        Pid, Resource, WaitOptions, getpid, getrlimit, kill_current_process_group, kill_process,
-        set_child_subreaper, waitpid,
+        Pid, Resource, WaitId, WaitIdOptions, WaitOptions, getpid, getrlimit,
+        kill_current_process_group, kill_process, set_child_subreaper, waitid, waitpid,
     },
     stdio::{dup2_stdin, dup2_stdout},
     time::{
@@ -49,6 +49,7 @@ use super::{
 use crate::{cli::RunArgs, failure::Failure, program::finish};
 
 /// How long a supervisor on a busy host may take to name the deadline of a command that is stopped.
+/// It is no longer than the end of a command takes, because the supervisor may have begun that.
 const ANSWERING: Duration = Duration::from_secs(1);
 
 /// Runs the command of these arguments, and returns its exit code.
@@ -85,8 +86,6 @@ struct Guardian {
     countdown: Option<Countdown>,
     cgroup: Option<Cgroup>,
     command: Stage,
-    /// How often this process was stopped together with the command.
-    stops: u32,
     /// The moment until which a deadline has to come after this process was stopped together with
     /// the command, which goes on only then.
     resuming: Option<BootTime>,
@@ -148,7 +147,6 @@ impl Guardian {
             countdown: None,
             cgroup: Cgroup::of(getpid()),
             command: Stage::Waiting,
-            stops: 0,
             resuming: None,
             asked: None,
             has_ended_it: false,
@@ -202,9 +200,15 @@ impl Guardian {
         let Stage::Running(group) = &self.command else {
             return Ok(());
         };
-        if self.supervisor_ended.is_some() && !self.is_ending() && group.living()?.is_empty() {
-            self.on_message(FromSupervisor::Ended { signal: None });
+        if self.supervisor_ended.is_none() || self.is_ending() || !group.living()?.is_empty() {
+            return Ok(());
         }
+        // This ends processes that `/proc` does not show.
+        group.kill();
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        let status = waitid(WaitId::Pid(group.leader()), ended).ok().flatten();
+        let signal = status.and_then(|status| status.terminating_signal());
+        self.on_message(FromSupervisor::Ended { signal });
         Ok(())
     }
 
@@ -285,7 +289,7 @@ impl Guardian {
 
     fn on_message(&mut self, message: FromSupervisor) {
         match message {
-            FromSupervisor::Deadline { at, stops } => self.on_deadline(at, stops),
+            FromSupervisor::Deadline(deadline) => self.on_deadline(deadline),
             FromSupervisor::Started { leader } => {
                 let Some(leader) = Pid::from_raw(leader) else {
                     return;
@@ -313,7 +317,7 @@ impl Guardian {
         }
     }
 
-    fn on_deadline(&mut self, deadline: BootTime, stops: u32) {
+    fn on_deadline(&mut self, deadline: BootTime) {
         let new = Countdown::new(self.margins, deadline);
         let countdown = self.countdown.get_or_insert(new);
         countdown.confirm(deadline);
@@ -321,8 +325,8 @@ impl Guardian {
         if !self.is_ending() {
             self.tell(FromGuardian::Confirmed(deadline));
         }
-        // A supervisor that does not know that this process goes on would renew the lease alone.
-        if is_time_left && stops == self.stops && self.resuming.take().is_some() {
+        // It may have been sent before this process was stopped.
+        if is_time_left && self.resuming.take().is_some() {
             self.resume();
         }
     }
@@ -365,7 +369,7 @@ impl Guardian {
         let Stage::Running(group) = &self.command else {
             return;
         };
-        if !group.is_stopped() {
+        if group.goes_on() {
             // Another process has continued it meanwhile.
             return;
         }
@@ -396,10 +400,10 @@ impl Guardian {
             let _none = kill_current_process_group(rustix::process::Signal::TSTP);
         }
         let _impossible = raise(Signal::SIGSTOP);
-        self.stops += 1;
-        self.tell(FromGuardian::Resumed { stops: self.stops });
+        self.tell(FromGuardian::Resumed);
         if self.countdown.is_some() {
-            self.resuming = Some(BootTime::now() + ANSWERING);
+            let answering = std::cmp::min(ANSWERING, self.margins.whole());
+            self.resuming = Some(BootTime::now() + answering);
         }
     }
 

@@ -257,7 +257,7 @@ impl Run<'_> {
             let finish = self.held(job.guard(), command).await;
             let finish = finish.map_err(NotDone::Failed)?;
             if matches!(finish, Finish::Ran(fate) if fate.was_not_begun()) {
-                // The slot has not failed, and stays due. So this has no result.
+                // The slot stays due. The caller drops this future, so no failure is noted.
                 let _gone = not_begun.send(finish);
                 return pending().await;
             }
@@ -315,7 +315,7 @@ impl Run<'_> {
         };
         if command.send(hold).is_err() {
             // The command was stopped a moment ago.
-            return Ok(Finish::Ran(Fate::NoLease));
+            return Ok(Finish::Ran(Fate::Stopped(None)));
         }
         loop {
             tokio::select! {
@@ -399,6 +399,7 @@ impl fmt::Display for Finish {
         match self {
             Self::Ran(Fate::Ended(Exit::Code(code))) => write!(f, "exit code {code}"),
             Self::Ran(Fate::Ended(Exit::Signal(signal))) => write!(f, "ended by signal {signal}"),
+            Self::Ran(Fate::NoLease) => f.write_str("an error in palisade run"),
             Self::Ran(Fate::NotExecuted(_)) => f.write_str("the command cannot be executed"),
             _ => f.write_str("the command was ended, because the lease was lost"),
         }

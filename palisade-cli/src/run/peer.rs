@@ -21,9 +21,8 @@ use super::boot_time::BootTime;
 /// From the supervisor to the guardian.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FromSupervisor {
-    /// The lease lasts until `at`. The supervisor knows that so many `stops` of the guardian are
-    /// over.
-    Deadline { at: BootTime, stops: u32 },
+    /// The lease lasts until this moment.
+    Deadline(BootTime),
     /// There is a process for the command, which waits for [`FromGuardian::Go`].
     Started { leader: i32 },
     /// This signal has stopped the command. `None`: the command goes on.
@@ -42,8 +41,8 @@ pub(crate) enum FromGuardian {
     Go,
     /// A user stops the guardian together with the command.
     Suspended,
-    /// The guardian goes on after so many stops, and needs the present deadline.
-    Resumed { stops: u32 },
+    /// The guardian goes on, and needs the present deadline.
+    Resumed,
     /// Stop waiting for the lease, because of this signal.
     Stop(i32),
 }

@@ -169,7 +169,7 @@ fn lost(fate: Fate, why: &str) -> String {
             format!("the command has ended with exit code {code}, but {why}")
         }
         fate if fate.was_not_begun() => format!("the command was not started: {why}"),
-        Fate::NotExecuted(_) => format!("the command was not started: {why}"),
+        Fate::NoLease | Fate::NotExecuted(_) => format!("the command was not started: {why}"),
         _ => format!("the command was ended: {why}"),
     }
 }

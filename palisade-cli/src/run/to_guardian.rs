@@ -6,10 +6,7 @@ use tokio::{
     net::UnixStream,
 };
 
-use super::{
-    boot_time::BootTime,
-    peer::{self, FromGuardian, FromSupervisor, Lines},
-};
+use super::peer::{self, FromGuardian, FromSupervisor, Lines};
 
 /// The supervisor's connection to the guardian.
 #[derive(Debug)]
@@ -20,8 +17,6 @@ pub(super) struct Guardian {
     pub(super) is_gone: bool,
     /// Whether it is stopped together with the command, and confirms nothing.
     pub(super) is_suspended: bool,
-    /// Its stops that are over.
-    stops: u32,
 }
 
 impl Guardian {
@@ -37,7 +32,6 @@ impl Guardian {
             lines: Lines::default(),
             is_gone: false,
             is_suspended: false,
-            stops: 0,
         })
     }
 
@@ -50,9 +44,7 @@ impl Guardian {
             if let Some(message) = self.lines.next() {
                 match message {
                     FromGuardian::Suspended => self.is_suspended = true,
-                    FromGuardian::Resumed { stops } => {
-                        (self.is_suspended, self.stops) = (false, stops);
-                    }
+                    FromGuardian::Resumed => self.is_suspended = false,
                     _ => {}
                 }
                 return Some(message);
@@ -74,11 +66,6 @@ impl Guardian {
         if let (Some(process), false) = (self.process, self.is_gone) {
             let _gone = kill_process(process, Signal::CONT);
         }
-    }
-
-    pub(super) async fn tell_deadline(&mut self, at: BootTime) {
-        let stops = self.stops;
-        self.tell(&FromSupervisor::Deadline { at, stops }).await;
     }
 
     /// A guardian that has ended takes no message. [`next`](Self::next) reports that.

@@ -1,10 +1,11 @@
 //! A command under a lease, and the two processes that end it in time: `palisade run`.
 //!
 //! Both run the [`Countdown`] that ships. Either may be stopped, continued or killed at any moment,
-//! and messages between them may be late without bound. Ctrl-Z may stop the guardian on purpose.
-//! The command ignores SIGTERM, and one of its processes ignores Ctrl-Z. Time is counted in steps
-//! of half a second. It passes only when each process that can act has done the actions that are
-//! due. So the model has no slow host: the margins are for slow hosts.
+//! and messages to the guardian may be late without bound. The supervisor reads before it acts.
+//! Ctrl-Z may stop the guardian on purpose. The command ignores SIGTERM, and one of its processes
+//! ignores Ctrl-Z. Time is counted in steps of half a second. It passes only when each process that
+//! can act has done the actions that are due. So the model has no slow host: the margins are for
+//! slow hosts.
 
 #[path = "../../../palisade-cli/src/run/boot_time.rs"]
 #[allow(dead_code, reason = "the model has a clock of its own")]
@@ -38,8 +39,10 @@ pub(crate) enum Flaw {
     OneGoesOn,
     /// The guardian continues the command without a new deadline.
     ContinuesAtOnce,
-    /// The guardian takes a deadline from before Ctrl-Z for a new one.
-    TakesAnOldOne,
+    /// SIGTERM continues the command while Ctrl-Z has stopped the guardian.
+    ContinuesToEnd,
+    /// The supervisor acts before it reads.
+    ReadsLate,
 }
 
 /// The length of a lease, in steps.
@@ -48,7 +51,8 @@ const LEASE: u8 = 6;
 /// The model stops here.
 const END: u8 = 20;
 
-/// The time in which the supervisor has to name the deadline of a command that is to go on.
+/// The time in which the supervisor has to name the deadline of a command that is to go on. It is
+/// the time from the SIGTERM of the guardian to the end of the lease.
 const ANSWERING: u8 = 2;
 
 /// The model: how often the lease is renewed and Ctrl-Z is pressed, and which rule is left out.
@@ -94,14 +98,7 @@ pub(crate) enum Who {
 enum FromGuardian {
     Confirmed(u8),
     Suspended,
-    Resumed { stops: u8 },
-}
-
-/// A message of the supervisor, with the number of stops of the guardian that it knows to be over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Deadline {
-    at: u8,
-    stops: u8,
+    Resumed,
 }
 
 /// Everything there is at one moment.
@@ -114,13 +111,10 @@ pub(crate) struct State {
     supervisor: Process,
     guardian: Process,
     /// Messages under way, oldest first.
-    to_guardian: Vec<Deadline>,
+    to_guardian: Vec<u8>,
     to_supervisor: Vec<FromGuardian>,
     /// Whether the supervisor needs no confirmation, because the guardian was stopped by Ctrl-Z.
     is_alone: bool,
-    /// The stops of the guardian by Ctrl-Z that are over, and those of which the supervisor knows.
-    stops: u8,
-    known_stops: u8,
     /// The moment until which the guardian waits for a deadline before it continues the command.
     resuming: Option<u8>,
     is_alive: bool,
@@ -230,7 +224,7 @@ impl State {
         self.process(who).health = health;
     }
 
-    fn act(&mut self, who: Who) {
+    fn act(&mut self, who: Who, continues_to_end: bool) {
         let now = step(self.now);
         let is_bereaved = matches!(self.both(who).1.health, Health::Dead { .. });
         if who == Who::Guardian && self.resuming.is_some() {
@@ -241,8 +235,12 @@ impl State {
         if is_bereaved {
             process.countdown.end(now);
         }
-        if process.countdown.due(now) == Some(Due::Kill) {
-            self.is_alive = false;
+        let due = process.countdown.due(now);
+        let kills_at_once = who == Who::Supervisor && self.is_alone && !continues_to_end;
+        match due {
+            Some(Due::Terminate) if !kills_at_once => self.is_stopped = false,
+            Some(_) => self.is_alive = false,
+            None => {}
         }
     }
 
@@ -255,27 +253,24 @@ impl State {
                 self.is_alone = true;
                 self.supervisor.countdown.confirm(step(self.lease_ends));
             }
-            FromGuardian::Resumed { stops } => {
+            FromGuardian::Resumed => {
                 self.is_alone = false;
-                self.known_stops = stops;
-                self.tell_deadline();
+                self.to_guardian.push(self.lease_ends);
             }
         }
     }
 
-    fn tell_deadline(&mut self) {
-        let (at, stops) = (self.lease_ends, self.known_stops);
-        self.to_guardian.push(Deadline { at, stops });
-    }
-
-    /// The guardian reads a deadline. Returns whether it lies in the future.
-    fn confirm(&mut self, deadline: u8) -> bool {
+    /// The guardian reads a deadline.
+    fn tell(&mut self, deadline: u8) {
         let countdown = &mut self.guardian.countdown;
         countdown.confirm(step(deadline));
+        let is_time_left = countdown.next() > step(self.now);
         if !countdown.is_ending() {
             self.to_supervisor.push(FromGuardian::Confirmed(deadline));
         }
-        countdown.next() > step(self.now)
+        if is_time_left && self.resuming.take().is_some() {
+            self.is_stopped = false;
+        }
     }
 
     fn suspend(&mut self) {
@@ -290,9 +285,7 @@ impl State {
             self.was_away |= self.now - since > LEASE;
         }
         self.guardian.health = Health::Runs;
-        self.stops += 1;
-        let stops = self.stops;
-        self.to_supervisor.push(FromGuardian::Resumed { stops });
+        self.to_supervisor.push(FromGuardian::Resumed);
         self.resuming = Some(self.now + ANSWERING);
     }
 }
@@ -317,8 +310,6 @@ impl Model for Run {
             to_guardian: Vec::new(),
             to_supervisor: Vec::new(),
             is_alone: false,
-            stops: 0,
-            known_stops: 0,
             resuming: None,
             is_alive: true,
             is_stopped: false,
@@ -332,21 +323,25 @@ impl Model for Run {
             return;
         }
         let all = [Who::Supervisor, Who::Guardian];
+        let runs = state.supervisor.health == Health::Runs;
+        let has_message = runs && !state.to_supervisor.is_empty();
+        let reads_first = has_message && !self.is(Flaw::ReadsLate);
+        let may_act = |who: &Who| *who == Who::Guardian || !reads_first;
         let due = all.into_iter().filter(|who| self.is_due(state, *who));
-        actions.extend(due.map(Action::Act));
-        if actions.is_empty() {
+        actions.extend(due.filter(may_act).map(Action::Act));
+        if actions.is_empty() && !reads_first {
             actions.push(Action::Pass);
         }
-        let supervisor_runs = state.supervisor.health == Health::Runs;
+        if has_message {
+            actions.push(Action::Hear);
+        }
         // A lease that has ended is not renewed.
-        if supervisor_runs && state.renewals > 0 && state.now < state.lease_ends {
+        let may_renew = runs && !reads_first;
+        if may_renew && state.renewals > 0 && state.now < state.lease_ends {
             actions.push(Action::Renew);
         }
         if state.guardian.health == Health::Runs && !state.to_guardian.is_empty() {
             actions.push(Action::Tell);
-        }
-        if supervisor_runs && !state.to_supervisor.is_empty() {
-            actions.push(Action::Hear);
         }
         let may_suspend = state.suspensions > 0 && !state.is_stopped;
         if state.guardian.health == Health::Runs && may_suspend {
@@ -372,18 +367,15 @@ impl Model for Run {
                 next.lease_ends = deadline;
                 next.renewals -= 1;
                 if !next.is_alone {
-                    next.tell_deadline();
+                    next.to_guardian.push(deadline);
                 }
                 if next.is_alone || self.is(Flaw::CountsUnconfirmed) || self.is(Flaw::Alone) {
                     next.supervisor.countdown.confirm(step(deadline));
                 }
             }
             Action::Tell => {
-                let Deadline { at, stops } = next.to_guardian.remove(0);
-                let is_new = stops == next.stops || self.is(Flaw::TakesAnOldOne);
-                if next.confirm(at) && is_new && next.resuming.take().is_some() {
-                    next.is_stopped = false;
-                }
+                let deadline = next.to_guardian.remove(0);
+                next.tell(deadline);
             }
             Action::Hear => {
                 let message = next.to_supervisor.remove(0);
@@ -397,7 +389,7 @@ impl Model for Run {
                 next.resume();
                 next.is_stopped = !self.is(Flaw::ContinuesAtOnce);
             }
-            Action::Act(who) => next.act(who),
+            Action::Act(who) => next.act(who, self.is(Flaw::ContinuesToEnd)),
             Action::Stop(who) => next.fail(who, Health::Stopped { since: now }),
             Action::Kill(who) => next.fail(who, Health::Dead { since: now }),
             Action::Continue(who) => next.process(who).health = Health::Runs,

@@ -343,6 +343,39 @@ async fn a_command_whose_lease_ended_while_it_was_stopped_is_not_continued() {
     }
 }
 
+/// Catches: a command that goes on without a guardian, because SIGTERM continues it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_command_that_loses_its_lease_is_killed() {
+    let place = Place::new();
+    let [_, run] = prefixes(&place);
+    let mut terminal = Terminal::with_shell();
+    let file = place.file("went-on");
+    let script = format!(
+        "trap \"echo TERM >> {0}\" TERM; trap \"echo CONT >> {0}\" CONT; sleep 600 & \
+         echo is there; wait; wait",
+        file.display()
+    );
+    terminal.line(&format!("{run}sh -c '{script}'")).await;
+    terminal.shows("is there\r\n").await;
+    until("it sleeps", async || {
+        terminal.shell.commands_named("sleep").len() == 1
+    })
+    .await;
+    terminal.stops().await;
+    let locks = palisade::connect(place.url()).await.unwrap();
+    locks.force_release("r").await.unwrap();
+    until("the command is dead", async || {
+        terminal.shell.commands_named("sleep").is_empty()
+    })
+    .await;
+    terminal.line("fg").await;
+    terminal.shows("prompt> ").await;
+    terminal.line("echo code=$?").await;
+    terminal.shows("code=124").await;
+    let signals = std::fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(signals, "", "the command was continued");
+}
+
 /// Catches: a process that goes on without a guardian, and so after its lease, because it ignores
 /// the Ctrl-Z that has stopped the others.
 #[tokio::test(flavor = "multi_thread")]
@@ -358,9 +391,13 @@ async fn a_process_that_ignores_ctrl_z_is_stopped_with_its_command() {
     })
     .await;
     terminal.stops().await;
-    for process in terminal.shell.commands_named("sleep") {
-        assert_eq!(e2e::signal::state(process), Some('T'));
-    }
+    until("both are stopped", async || {
+        let sleeps = terminal.shell.commands_named("sleep");
+        sleeps
+            .into_iter()
+            .all(|process| e2e::signal::state(process) == Some('T'))
+    })
+    .await;
     terminal.continues().await;
     assert_eq!(terminal.shell.commands_named("sleep").len(), 2);
 }
@@ -459,6 +496,7 @@ fn send(processes: &[Pid], signal: Signal) {
 async fn a_guardian_that_is_late_does_not_stay_stopped_while_its_command_goes_on() {
     let place = Place::new();
     let [_, run] = prefixes(&place);
+    let run = run.replace(TTL, "60s");
     let terminal = Terminal::with_sleep(&run).await;
     let shell = &terminal.shell;
     let (sleeps, supervisors) = (shell.commands_named("sleep"), shell.supervisors());

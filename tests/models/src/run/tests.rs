@@ -17,7 +17,8 @@ fn every_rule_is_needed() {
         (Flaw::Alone, Run::as_built()),
         (Flaw::OneGoesOn, Run::with_ctrl_z()),
         (Flaw::ContinuesAtOnce, Run::with_ctrl_z()),
-        (Flaw::TakesAnOldOne, Run::with_ctrl_z()),
+        (Flaw::ContinuesToEnd, Run::with_ctrl_z()),
+        (Flaw::ReadsLate, Run::with_ctrl_z()),
     ] {
         let broken = "the command is dead or stopped when its lease ends";
         assert_breaks_only(&format!("{flaw:?}"), &[broken], run.with(flaw));
