@@ -28,6 +28,10 @@ pub trait MySqlServer: Debug + Send + Sync + 'static {
     /// The kind of the server.
     const KIND: ServerKind;
 
+    /// The table of sessions. MySQL cannot always read its older table, because not all statements
+    /// in that table are text.
+    const SESSIONS: &'static str;
+
     /// Makes an empty database on a real server that the tests of this process share.
     fn database() -> impl Future<Output = MySqlDatabase> + Send;
 
@@ -45,6 +49,7 @@ pub struct OnMySql;
 
 impl MySqlServer for OnMariaDb {
     const KIND: ServerKind = ServerKind::MariaDb;
+    const SESSIONS: &'static str = "information_schema.processlist";
 
     async fn database() -> MySqlDatabase {
         mariadb_database().await
@@ -57,6 +62,7 @@ impl MySqlServer for OnMariaDb {
 
 impl MySqlServer for OnMySql {
     const KIND: ServerKind = ServerKind::MySql;
+    const SESSIONS: &'static str = "performance_schema.processlist";
 
     async fn database() -> MySqlDatabase {
         mysql_database().await

@@ -18,7 +18,7 @@ use sqlx::{
 use tokio::time::timeout;
 
 use crate::{
-    mysql::server::{MySqlStore, sessions},
+    mysql::server::MySqlStore,
     postgres::server::PostgresServer,
     rule::{Harness, balance, claimed},
 };
@@ -118,7 +118,7 @@ async fn storm_over_sleeps<S: MySqlServer>() {
         slow.await.unwrap();
     };
     let sessions = async || -> i64 {
-        let sessions = format!("SELECT COUNT(*) FROM {} WHERE user = ?", sessions::<S>());
+        let sessions = format!("SELECT COUNT(*) FROM {} WHERE user = ?", S::SESSIONS);
         let sessions = sqlx::query_scalar(AssertSqlSafe(sessions)).bind(&user);
         sessions.fetch_one(world.store().pool()).await.unwrap()
     };

@@ -88,11 +88,12 @@ async fn a_database_without_the_schema_says_so<S: MySqlServer>() {
 
 /// The session of this database that waits for the row of a lease. Sessions in `but` do not count:
 /// a session that was killed, or whose statement was answered, stays in the list for a moment.
-async fn waits_for_a_row(root: &MySqlPool, but: &[i64]) -> i64 {
+async fn waits_for_a_row<S: MySqlServer>(root: &MySqlPool, but: &[i64]) -> i64 {
     let but: Vec<_> = but.iter().map(i64::to_string).collect();
     let waiting = format!(
-        "SELECT CAST(COALESCE(MAX(id), 0) AS SIGNED) FROM information_schema.processlist
+        "SELECT CAST(COALESCE(MAX(id), 0) AS SIGNED) FROM {}
          WHERE db = DATABASE() AND info LIKE '%fenced_lease%FOR UPDATE' AND id NOT IN ({})",
+        S::SESSIONS,
         but.join(", ")
     );
     let id = AtomicI64::new(0);
@@ -121,7 +122,7 @@ async fn a_killed_request_keeps_no_row_locked<S: MySqlServer>() {
         let lock = "SELECT * FROM fenced_lease WHERE resource = 'r' FOR UPDATE";
         other.execute(lock).await.unwrap();
         let killing = async {
-            let id = waits_for_a_row(&root, &others).await;
+            let id = waits_for_a_row::<S>(&root, &others).await;
             let kill = AssertSqlSafe(format!("{kill} {id}"));
             root.execute(kill).await.unwrap();
             id
@@ -178,9 +179,15 @@ async fn a_row_that_another_transaction_locks_holds_up_no_other_lease<S: MySqlSe
     let answer = backend.acquire(&request("stuck")).await;
     assert_eq!(answer.unwrap_err().kind(), ErrorKind::Unavailable);
     // No session is left waiting for a client that has given up.
-    let behind = "SELECT COUNT(*) FROM information_schema.processlist
-        WHERE db = DATABASE() AND info LIKE '%FOR UPDATE' AND info NOT LIKE '%processlist%'";
-    until("no session waits", async || count(&root, behind).await == 0).await;
+    let behind = format!(
+        "SELECT COUNT(*) FROM {}
+         WHERE db = DATABASE() AND info LIKE '%FOR UPDATE' AND info NOT LIKE '%processlist%'",
+        S::SESSIONS
+    );
+    until("no session waits", async || {
+        count(&root, &behind).await == 0
+    })
+    .await;
     other.execute("ROLLBACK").await.unwrap();
     let renewed = backend.renew(&leases).await;
     assert!(

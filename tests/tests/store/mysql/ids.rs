@@ -39,8 +39,11 @@ async fn table_of<S: MySqlServer>(world: &MySqlStore<S>, id: &str, value: &str) 
     Protection::rows("facts", "id", "fact:").unwrap()
 }
 
-/// The text of the id in a session with this setting.
+/// The text of the id in a session with this setting. The session opens the table anew, because on
+/// a busy server MySQL has once shown a day in the language of another session.
 async fn text<S: MySqlServer>(world: &MySqlStore<S>, setting: &'static str) -> Vec<u8> {
+    let flush = "FLUSH TABLES facts";
+    world.store().pool().execute(flush).await.unwrap();
     let store = world.store_after(setting).await;
     let text = sqlx::raw_sql("SELECT CONCAT('fact:', id) FROM facts");
     let row = store.pool().fetch_one(text).await.unwrap();

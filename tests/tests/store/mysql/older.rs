@@ -8,7 +8,7 @@ use fenced_store::{FencedStore, MySqlTxOptions};
 use sqlx::{AssertSqlSafe, Executor, MySqlPool};
 
 use crate::{
-    mysql::server::{MySqlStore, on, one_second, sessions},
+    mysql::server::{MySqlStore, on, one_second},
     rule::{Harness, assert_kind, balance, claimed, fresh, grant, high_water},
     servers::Server,
 };
@@ -145,7 +145,7 @@ async fn a_claim_that_gave_up_keeps_no_lock<S: MySqlServer>() {
         "SELECT COUNT(*) FROM information_schema.innodb_trx t
          JOIN {} p ON p.id = t.trx_mysql_thread_id
          WHERE p.db = DATABASE() AND p.id <> CONNECTION_ID()",
-        sessions::<S>()
+        S::SESSIONS
     );
     let others: i64 = sqlx::query_scalar(AssertSqlSafe(others))
         .fetch_one(&mut *tx)

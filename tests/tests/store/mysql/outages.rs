@@ -19,7 +19,7 @@ use sqlx::{
 };
 
 use crate::{
-    mysql::server::{on, one_second, sessions, waiting},
+    mysql::server::{on, one_second, waiting},
     rule::{assert_kind, grant, token},
 };
 
@@ -66,10 +66,7 @@ impl World {
 
     /// Waits until the server has no session of the user.
     async fn until_alone<S: MySqlServer>(&mut self) {
-        let count = format!(
-            "SELECT COUNT(*) FROM {} WHERE user = 'app'",
-            sessions::<S>()
-        );
+        let count = format!("SELECT COUNT(*) FROM {} WHERE user = 'app'", S::SESSIONS);
         for _ in 0..600 {
             let left: i64 = sqlx::query_scalar(AssertSqlSafe(count.clone()))
                 .fetch_one(&mut self.owner)

@@ -15,7 +15,7 @@ use lock_core::ResourceName;
 use sqlx::{AssertSqlSafe, Executor, MySqlPool, mysql::MySqlConnectOptions};
 
 use crate::{
-    mysql::server::{MySqlStore, on, sessions},
+    mysql::server::{MySqlStore, on},
     rule::{Harness, SqlHarness, assert_kind, fenced_add, fresh, grant},
     servers::wrong_books_are_an_error,
 };
@@ -201,7 +201,7 @@ async fn a_migration_that_is_under_way_is_waited_for<S: MySqlServer>() {
         until("the check waits", async || {
             let waiting = format!(
                 "SELECT COUNT(*) FROM {} WHERE db = DATABASE() AND state = 'User lock'",
-                sessions::<S>()
+                S::SESSIONS
             );
             let waiting = sqlx::query_scalar::<_, i64>(AssertSqlSafe(waiting));
             waiting.fetch_one(pool).await.unwrap() == 1

@@ -259,15 +259,6 @@ pub(crate) fn on<S: MySqlServer, T>(mariadb: T, mysql: T) -> T {
     }
 }
 
-/// The table of sessions. MySQL cannot always read its older table, because not all statements in
-/// that table are text.
-pub(crate) fn sessions<S: MySqlServer>() -> &'static str {
-    on::<S, _>(
-        "information_schema.processlist",
-        "performance_schema.processlist",
-    )
-}
-
 /// The statement that limits the lock waits of a session. The store limits single statements, which
 /// MySQL cannot.
 pub(crate) fn limits<S: MySqlServer>(seconds: u32) -> String {
