@@ -168,9 +168,8 @@ fn lost(fate: Fate, why: &str) -> String {
         Fate::Ended(Exit::Code(code)) => {
             format!("the command has ended with exit code {code}, but {why}")
         }
-        fate if fate.was_not_begun() => format!("the command was not started: {why}"),
-        Fate::NoLease | Fate::NotExecuted(_) => format!("the command was not started: {why}"),
-        _ => format!("the command was ended: {why}"),
+        Fate::Ended(Exit::Signal(_)) | Fate::Lost(_) => format!("the command was ended: {why}"),
+        _ => format!("the command was not started: {why}"),
     }
 }
 

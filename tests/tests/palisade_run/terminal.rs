@@ -54,10 +54,7 @@ impl Terminal {
         terminal.line(&command).await;
         terminal.shows("is there\r\n").await;
         // The shell has written this, before it became the command that the tests look for.
-        until("it sleeps", async || {
-            terminal.shell.commands_named("sleep").len() == 1
-        })
-        .await;
+        terminal.has_sleeping(1).await;
         terminal
     }
 
@@ -137,6 +134,14 @@ impl Terminal {
     async fn line(&mut self, line: &str) {
         self.types(&format!("{line}\n"));
         self.shows(line).await;
+    }
+
+    /// Waits until so many processes sleep. There are none when the command is dead.
+    async fn has_sleeping(&self, processes: usize) {
+        until("so many processes sleep", async || {
+            self.shell.commands_named("sleep").len() == processes
+        })
+        .await;
     }
 
     /// Stops the job by Ctrl-Z, and waits until the shell has the terminal again.
@@ -357,17 +362,11 @@ async fn a_stopped_command_that_loses_its_lease_is_killed() {
     );
     terminal.line(&format!("{run}sh -c '{script}'")).await;
     terminal.shows("is there\r\n").await;
-    until("it sleeps", async || {
-        terminal.shell.commands_named("sleep").len() == 1
-    })
-    .await;
+    terminal.has_sleeping(1).await;
     terminal.stops().await;
     let locks = palisade::connect(place.url()).await.unwrap();
     locks.force_release("r").await.unwrap();
-    until("the command is dead", async || {
-        terminal.shell.commands_named("sleep").is_empty()
-    })
-    .await;
+    terminal.has_sleeping(0).await;
     terminal.line("fg").await;
     terminal.shows("prompt> ").await;
     terminal.line("echo code=$?").await;
@@ -386,10 +385,7 @@ async fn a_process_that_ignores_ctrl_z_is_stopped_with_its_command() {
     let script = "(trap \"\" TSTP; exec sleep 600) & echo is there; exec sleep 600";
     terminal.line(&format!("{run}sh -c '{script}'")).await;
     terminal.shows("is there\r\n").await;
-    until("both sleep", async || {
-        terminal.shell.commands_named("sleep").len() == 2
-    })
-    .await;
+    terminal.has_sleeping(2).await;
     terminal.stops().await;
     until("both are stopped", async || {
         let sleeps = terminal.shell.commands_named("sleep");
@@ -478,10 +474,7 @@ async fn a_command_that_is_continued_by_others_continues_its_guardian() {
     send(&sleeps, Signal::CONT);
     terminal.shell.until_none_is_stopped().await;
     send(&terminal.shell.supervisors(), Signal::KILL);
-    until("the command is dead", async || {
-        terminal.shell.commands_named("sleep").is_empty()
-    })
-    .await;
+    terminal.has_sleeping(0).await;
 }
 
 fn send(processes: &[Pid], signal: Signal) {
@@ -558,9 +551,6 @@ async fn a_stopped_command_is_ended_by_kill() {
         terminal.shows("Stopped").await;
         // With SIGCONT, as shells do it.
         terminal.line("kill %1").await;
-        until("the command is dead", async || {
-            terminal.shell.commands_named("sleep").is_empty()
-        })
-        .await;
+        terminal.has_sleeping(0).await;
     }
 }
